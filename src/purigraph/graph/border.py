@@ -89,12 +89,14 @@ def read_edge_index(
 def read_data(data: Data) -> tuple[PairGraph, Entries]:
     """Turn a PyG `Data` (its `edge_index` and, if there, `edge_weight`) into a `PairGraph`."""
     if data.edge_index is None:
-        raise GraphError("data.edge_index is missing: a graph without edges has an edge_index of shape (2, 0).")
+        raise GraphError(
+            "data.edge_index is missing: a graph without edges has an edge_index of shape (2, 0)."
+        )
     weight = data.edge_weight if "edge_weight" in data else None
     return read_edge_index(data.edge_index, weight, data.num_nodes)
 
 
-def read_scipy(adjacency: sparse.sparray | sparse.spmatrix) -> PairGraph:
+def read_scipy(adjacency: Any) -> PairGraph:
     """Turn a SciPy sparse adjacency (symmetric, or triangular with each edge once) into a `PairGraph`."""
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise GraphError(f"An adjacency matrix is square; this one has shape {adjacency.shape}.")
@@ -120,7 +122,7 @@ def read_networkx(graph: Any, weight: str = "weight") -> PairGraph:
 
 
 def as_pair_graph(graph: Any) -> PairGraph:
-    """Turn any supported form (`PairGraph`, PyG `Data`, SciPy sparse, networkx, edge_index) into a `PairGraph`."""
+    """Turn a `PairGraph`, PyG `Data`, edge_index, SciPy sparse or networkx graph into a `PairGraph`."""
     if isinstance(graph, PairGraph):
         return graph
     if isinstance(graph, Data):
@@ -137,7 +139,7 @@ def as_pair_graph(graph: Any) -> PairGraph:
     )
 
 
-def to_scipy(graph: PairGraph) -> sparse.csr_array:
+def to_scipy(graph: PairGraph) -> Any:
     """The symmetric adjacency as a SciPy CSR array."""
     csr = graph.csr
     weight = graph.weight.detach()[csr.pair.long()].cpu().numpy()
@@ -159,7 +161,9 @@ def _check_shape(edge_index: Tensor, edge_weight: Tensor | None) -> None:
             f"not {tuple(edge_weight.shape)}."
         )
     if not edge_weight.is_floating_point():
-        raise GraphError(f"edge_weight must be floating point, not {edge_weight.dtype}: use edge_weight.float().")
+        raise GraphError(
+            f"edge_weight must be floating point, not {edge_weight.dtype}: use edge_weight.float()."
+        )
 
 
 def _check_range(edge_index: Tensor, num_nodes: int) -> None:
@@ -214,7 +218,7 @@ def _check_symmetric(
     if apart.any():
         column = int(off_diagonal[apart.nonzero()[0]])
         raise GraphError(
-            f"edge {edge_index[:, column].tolist()} (column {column}) weighs differently in its two directions: "
+            f"edge {edge_index[:, column].tolist()} (column {column}) has two different weights: "
             "an undirected graph has one weight per edge. Average them with "
             "torch_geometric.utils.to_undirected(..., reduce='mean')."
         )

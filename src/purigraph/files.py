@@ -55,14 +55,10 @@ def read_json(path: str | Path) -> Any:
         raise ModelFileError(f"{path} is not valid JSON ({error}): the file is damaged or foreign.") from None
 
 
-def write_tensors(
-    path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None
-) -> None:
+def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
     """Write a safetensors file atomically."""
     with atomic_path(path) as temporary:
-        save_file(
-            {k: v.detach().cpu().contiguous() for k, v in tensors.items()}, temporary, metadata=metadata
-        )
+        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, temporary, metadata=metadata)
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:

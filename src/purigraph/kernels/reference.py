@@ -1,0 +1,59 @@
+r"""The printed equations (4) to (8) of the paper, with nothing rearranged: what the fast kernels are held to.
+
+Reference: "Self-supervised Adversarial Purification for Graph Neural Networks", ICML 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from purigraph.graph import PairGraph
+
+
+def reference_encoding(x: Tensor, graph: PairGraph, parameters: Mapping[str, Tensor]) -> Tensor:
+    r"""Equations (4) and (5): $H = \|_k \sum_{m \le k} \gamma_{k,m} \tilde A_{ns}^m X W_n$, shape (N, (K+1) Z1).
+
+    Args:
+        x: (N, F) dense.
+        graph: the weighted graph; differentiable in its weights.
+        parameters: `node_weight` (F, Z1), `node_bias` (Z1,), `gamma` (K+1, K+1) lower triangular.
+    """
+    value = graph.normalised_weight()
+    i, j = graph.pairs
+    h = x @ parameters["node_weight"] + parameters["node_bias"]
+    hops = [h]
+    for _ in range(len(parameters["gamma"]) - 1):
+        h = torch.zeros_like(h).index_add(0, i, value[:, None] * h[j]).index_add(0, j, value[:, None] * h[i])
+        hops.append(h)
+    filters = [sum(row[m] * hops[m] for m in range(k + 1)) for k, row in enumerate(parameters["gamma"])]
+    return torch.cat([torch.as_tensor(one) for one in filters], dim=1)
+
+
+def reference_scores(encoding: Tensor, pairs: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
+    r"""Equations (6) and (7), without the sigmoid: the logits of both directions, (2, e).
+
+    Args:
+        encoding: (N, (K+1) Z1).
+        pairs: (2, e).
+        parameters: `edge_weight` (2 (K+1) Z1, Z2), `edge_bias` (Z2,), `score_weight` (Z2,), `score_bias` ().
+    """
+    scores = []
+    for source, target in (pairs, pairs.flip(0)):
+        both = torch.cat([encoding[source], encoding[target]], dim=1)
+        edge = functional.elu(both) @ parameters["edge_weight"] + parameters["edge_bias"]
+        scores.append(functional.elu(edge) @ parameters["score_weight"] + parameters["score_bias"])
+    return torch.stack(scores)
+
+
+def reference_step(x: Tensor, graph: PairGraph, parameters: Mapping[str, Tensor], batch: int | None = None) -> Tensor:
+    r"""Equation (8): $\hat A_{ij} = (\hat A_{i \to j} + \hat A_{j \to i}) / 2$ for the graph's pairs, (E,).
+
+    One node encoding, then the per-edge products, `batch` pairs at a time where they would not fit.
+    """
+    encoding = reference_encoding(x, graph, parameters)
+    parts = graph.pairs.split(batch or max(graph.num_pairs, 1), dim=1)
+    return torch.cat([reference_scores(encoding, part, parameters).sigmoid().mean(0) for part in parts])

@@ -1,0 +1,233 @@
+"""Saving a trained module as `config.json` + `model.safetensors`, and loading it strictly.
+
+`huggingface_hub.ModelHubMixin` was looked at for this and left: it deletes a folder's `config.json` before it
+saves (a crash then destroys the older model too), takes any name that is no folder for a repository to
+download (a typing error becomes a network request), and adds 0.2 s to every import. The Hub is reached
+through that package's public functions instead, only when asked for by `hf://owner/name`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from purigraph._version import __version__
+from purigraph.errors import ModelFileError, PurigraphError
+from purigraph.files import atomic_path, read_json, read_tensors, sha256, write_json
+
+Self = TypeVar("Self", bound="Pretrained")
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+HUB = "hf://"
+
+_KEYS = {"purigraph_version", "class", "config", "dtype", "sha256"}
+
+
+class Pretrained(nn.Module, ABC):
+    """A module that can be saved to a folder and loaded back, bit by bit.
+
+    The folder holds two files. `model.safetensors` has the module's `state_dict`; `config.json` has
+
+    - `purigraph_version` and `class`, what wrote it and which class it is;
+    - `config`, the constructor's keyword arguments, dimensions included: the module is built from them;
+    - `dtype`, of its floating-point tensors (null when they differ among themselves);
+    - `sha256` of the other file, so that two halves of different models are never taken for one;
+    - `training`, where it comes from, if that is known (see `provenance`).
+
+    A subclass writes `_config`; one that is registered by name also overrides `_identity`.
+
+    Attributes:
+        provenance: Where the weights come from (regime, settings, seed, ...), or None: plain JSON values.
+    """
+
+    provenance: Mapping[str, Any] | None = None
+
+    @abstractmethod
+    def _config(self) -> dict[str, Any]:
+        """The keyword arguments that build this module again: plain JSON values."""
+
+    @classmethod
+    def _identity(cls) -> str:
+        """What `class` says in the configuration; compared, never imported."""
+        return f"{cls.__module__}.{cls.__qualname__}"
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors` to a folder, both or none; other files there stay.
+
+        Both are written in full beside their places before either is moved there.
+        """
+        target = Path(folder)
+        if target.exists() and not target.is_dir():
+            raise ModelFileError(f"{target} is a file: a model is saved to a folder.")
+        # A copy: torch may let tensors share memory (tied or sliced weights), safetensors does not.
+        state = {name: tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
+        document: dict[str, Any] = {
+            "purigraph_version": __version__,
+            "class": self._identity(),
+            "config": self._config(),
+            "dtype": _dtype_name(state),
+        }
+        # The configuration is moved last: without it the folder is no model.
+        with atomic_path(target / CONFIG_FILE) as config, atomic_path(target / WEIGHTS_FILE) as weights:
+            save_file(state, weights)
+            document["sha256"] = sha256(weights)
+            if self.provenance is not None:
+                document["training"] = dict(self.provenance)
+            write_json(config, document)
+
+    @classmethod
+    def from_pretrained(cls: type[Self], folder: str | Path, *, revision: str | None = None) -> Self:
+        """Load what `save_pretrained` wrote, in evaluation mode.
+
+        Args:
+            folder: A local folder (the network is not touched), or `hf://owner/name` for a repository on the
+                Hugging Face Hub.
+            revision: A branch, tag or commit of that repository.
+
+        Raises:
+            ModelFileError: The files are missing, damaged or foreign, belong to another class, or one of the
+                tensors is missing, superfluous or has another shape or dtype than the configuration says.
+        """
+        if inspect.isabstract(cls):
+            raise ModelFileError(
+                f"{cls.__name__} is an abstract base and can't be loaded: call from_pretrained on the class "
+                "that was saved."
+            )
+        path = _local_folder(folder, revision)
+        document = read_document(path)
+        if document["class"] != cls._identity():
+            raise ModelFileError(
+                f"{path} holds a {document['class']}, not a {cls._identity()}: call from_pretrained on the "
+                "class that was saved."
+            )
+        tensors, _ = read_tensors(path / WEIGHTS_FILE)
+        model = cls._build(document["config"], path)
+        dtype = _read_dtype(document["dtype"], path)
+        if dtype is not None:
+            model.to(dtype)
+        _check_tensors(path / WEIGHTS_FILE, expected=model.state_dict(), found=tensors)
+        if sha256(path / WEIGHTS_FILE) != document["sha256"]:
+            raise ModelFileError(
+                f"{path / WEIGHTS_FILE} is not the file that {CONFIG_FILE} was saved with (its SHA-256 "
+                "differs): it is damaged or belongs to another model."
+            )
+        model.load_state_dict(tensors, strict=True)
+        model.provenance = document.get("training")
+        return model.eval()
+
+    def push_to_hub(
+        self, repo_id: str, *, private: bool | None = None, commit_message: str = "Upload with purigraph"
+    ) -> str:
+        """Upload both files to a Hugging Face Hub repository, made if need be; return the commit's address.
+
+        Needs a login (`hf auth login`).
+        """
+        from huggingface_hub import HfApi  # 0.2 s: only for those who use the Hub
+
+        api = HfApi()
+        repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
+        with tempfile.TemporaryDirectory() as folder:
+            self.save_pretrained(folder)
+            return str(api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=commit_message))
+
+    @classmethod
+    def _build(cls: type[Self], config: Mapping[str, Any], path: Path) -> Self:
+        try:
+            # The initial weights are overwritten at once: don't let them move the caller's random numbers.
+            with torch.random.fork_rng(devices=[]):
+                return cls(**config)
+        except (TypeError, ValueError, RuntimeError, PurigraphError) as error:
+            raise ModelFileError(
+                f"{path / CONFIG_FILE} does not describe a {cls.__name__} of purigraph {__version__}: {error}"
+            ) from error
+
+
+def read_document(folder: str | Path) -> dict[str, Any]:
+    """Read and check a saved model's `config.json`: what `Pretrained` says it holds."""
+    path = Path(folder) / CONFIG_FILE
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise ModelFileError(f"{path} holds no JSON object: it was not written by purigraph.")
+    missing = sorted(_KEYS - document.keys())
+    if missing:
+        raise ModelFileError(f"{path} lacks {', '.join(missing)}: it was not written by purigraph.")
+    if not isinstance(document["class"], str) or not isinstance(document["config"], dict):
+        raise ModelFileError(
+            f"{path} is damaged or foreign: 'class' must be a string and 'config' an object, not "
+            f"{type(document['class']).__name__} and {type(document['config']).__name__}."
+        )
+    return document
+
+
+def _local_folder(folder: str | Path, revision: str | None) -> Path:
+    name = str(folder)
+    if name.startswith(HUB):
+        return _download(name.removeprefix(HUB), revision)
+    path = Path(folder)
+    if not path.is_dir():
+        found = "is not a folder" if path.exists() else "does not exist"
+        raise ModelFileError(
+            f"{path} {found}. A model is a folder with {CONFIG_FILE} and {WEIGHTS_FILE}; one on the Hugging "
+            f"Face Hub is written {HUB}owner/name."
+        )
+    if revision is not None:
+        raise ModelFileError(f"A revision belongs to a model on the Hub ({HUB}owner/name), not to {path}.")
+    return path
+
+
+def _download(repo_id: str, revision: str | None) -> Path:
+    import huggingface_hub  # 0.2 s: only for those who use the Hub
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return Path(
+            huggingface_hub.snapshot_download(repo_id, revision=revision, allow_patterns=[CONFIG_FILE, WEIGHTS_FILE])
+        )
+    except (OSError, HFValidationError) as error:  # all of the Hub's HTTP errors are OSErrors
+        reason = str(error).strip().split("\n")[0]
+        raise ModelFileError(f"{HUB}{repo_id} can't be had from the Hugging Face Hub: {reason}") from error
+
+
+def _dtype_name(state: Mapping[str, Tensor]) -> str | None:
+    dtypes = {tensor.dtype for tensor in state.values() if tensor.is_floating_point()}
+    return str(dtypes.pop()).removeprefix("torch.") if len(dtypes) == 1 else None
+
+
+def _read_dtype(name: object, path: Path) -> torch.dtype | None:
+    if name is None:
+        return None
+    dtype = getattr(torch, name, None) if isinstance(name, str) else None
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise ModelFileError(f"{path / CONFIG_FILE}: {name!r} is no floating-point dtype of PyTorch.")
+    return dtype
+
+
+def _check_tensors(path: Path, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    missing = sorted(expected.keys() - found.keys())
+    superfluous = sorted(found.keys() - expected.keys())
+    if missing:
+        name = missing[0]
+        others = f" It holds {', '.join(superfluous)}, which is not expected." if superfluous else ""
+        raise ModelFileError(
+            f"{path} lacks the tensor {name!r} of shape {tuple(expected[name].shape)} "
+            f"({len(missing)} of {len(expected)} tensors are missing).{others}"
+        )
+    if superfluous:
+        raise ModelFileError(f"{path} holds tensors that the configuration has no place for: {', '.join(superfluous)}.")
+    for name, tensor in expected.items():
+        if found[name].shape != tensor.shape:
+            raise ModelFileError(
+                f"{path}: tensor {name!r} should have the shape {tuple(tensor.shape)}, "
+                f"but has {tuple(found[name].shape)}."
+            )
+        if found[name].dtype != tensor.dtype:
+            raise ModelFileError(f"{path}: tensor {name!r} should be {tensor.dtype}, but is {found[name].dtype}.")

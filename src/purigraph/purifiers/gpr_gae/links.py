@@ -1,0 +1,199 @@
+"""Link prediction with GPR filters: the pure map (`LinkMap`) and the module of its parameters (`LinkModel`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from purigraph.graph import PairGraph
+from purigraph.kernels import Features, edge_scores, node_codes, propagate
+
+
+@dataclass(frozen=True)
+class LinkMap:
+    r"""From a weighted graph to link logits (equations 4 to 8 of the paper), with the edge encoder split.
+
+    Node encoding, $K+1$ filters over $\tilde A = D^{-1/2} A D^{-1/2}$:
+    $$H_k = \sum_{m=0}^{k} \gamma_{k,m} \tilde A^m H^{(0)}, \quad H^{(0)} = X W_n + b_n, \quad \gamma_0 = [1]$$
+    Edge encoding and decoding, with $\phi = \mathrm{elu}$ and $H = \|_k H_k$:
+    $$\hat A_{i \to j} = \sigma(\phi(\phi(H_i \| H_j) W_e + b_e) \cdot w_d + b_d), \qquad
+      \hat A_{ij} = (\hat A_{i \to j} + \hat A_{j \to i}) / 2$$
+
+    Attributes:
+        node_weight: (F, Z1) $W_n$, node_bias: (Z1,) $b_n$.
+        gamma: (K+1, K+1) lower triangular, or (1, 1) for a GCN encoder.
+        second: the second layer (Z1, Z1), (Z1,) of a GCN encoder, the ablation that has no filters; else None.
+        code_weight: ((K+1) Z1, 2 Z2), $W_e$ as two blocks of columns, so that one product per node gives both
+            P (the node as a source) and Q (as a target).
+        code_constant: (2 Z2,) $b_e$ beside zeros, so that it enters every sum P + Q once.
+        score_weight: (Z2,) $w_d$, score_bias: () $b_d$.
+        self_loops: normalise with self-loops.
+    """
+
+    node_weight: Tensor
+    node_bias: Tensor
+    gamma: Tensor
+    second: tuple[Tensor, Tensor] | None
+    code_weight: Tensor
+    code_constant: Tensor
+    score_weight: Tensor
+    score_bias: Tensor
+    self_loops: bool
+
+    def embed(self, x: Features, dropout: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
+        """(N, Z1), the initial embeddings $H^{(0)}$."""
+        return x.linear(self.node_weight, self.node_bias, dropout=dropout, generator=generator)
+
+    def encode(self, h: Tensor, graph: PairGraph) -> Tensor:
+        """The hops (M, N, Z1) that the filters mix, from the initial embeddings (N, Z1)."""
+        if self.self_loops:
+            value, diagonal = graph.normalised_weight_with_loops()
+        else:
+            value, diagonal = graph.normalised_weight(), None
+        if self.second is None:
+            return propagate(h, graph, value, diagonal, len(self.gamma) - 1)
+        weight, bias = self.second
+        first = functional.elu(propagate(h, graph, value, diagonal, 1)[1])
+        return propagate(torch.addmm(bias, first, weight), graph, value, diagonal, 1)[1:]
+
+    def first_filter_codes(self, h: Tensor) -> Tensor | None:
+        """(N, 2 Z2) what filter 0 adds to the codes: it sees no edge, so it is the same in all steps."""
+        if self.second is not None:
+            return None
+        return torch.addmm(self.code_constant, functional.elu(h), self.code_weight[: h.shape[1]])
+
+    def logits(
+        self,
+        h: Tensor,
+        graph: PairGraph,
+        scored: PairGraph | None = None,
+        first_codes: Tensor | None = None,
+    ) -> Tensor:
+        """Link logits of both directions, (2, E).
+
+        Args:
+            h: (N, Z1), the initial embeddings.
+            graph: what messages pass over.
+            scored: the pairs to score, on the same nodes; the graph's own when left out.
+            first_codes: the result of `first_filter_codes(h)`, where it is at hand.
+        """
+        hops = self.encode(h, graph)
+        gamma, weight, constant = self.gamma, self.code_weight, self.code_constant
+        if first_codes is not None:
+            gamma, weight, constant = gamma[1:], weight[h.shape[1] :], first_codes
+        nodes, pairs = (None, graph) if scored is None else touched_nodes(scored)
+        if first_codes is not None and nodes is not None:
+            constant = first_codes[nodes]
+        codes = node_codes(hops, gamma, weight, constant, nodes=nodes)
+        return edge_scores(codes, self.score_weight, self.score_bias, pairs)
+
+
+class LinkModel(nn.Module):
+    r"""The parameters of a `LinkMap`.
+
+    Args:
+        in_channels: F.
+        hops: K.
+        node_channels: Z1.
+        edge_channels: Z2.
+        encoder: "gpr", or "gcn" for a 2-layer GCN in the filters' place.
+        self_loops: normalise with self-loops (a GCN always does).
+        generator: for the initial values. The linear maps start as PyTorch's `Linear` does; the coefficients of
+            filter k uniform in $\pm\sqrt{3/(k+1)}$, divided by the sum of their absolute values.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        *,
+        hops: int,
+        node_channels: int,
+        edge_channels: int,
+        encoder: Literal["gpr", "gcn"],
+        self_loops: bool,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.self_loops = encoder, self_loops
+
+        def uniform(fan_in: int, *shape: int) -> nn.Parameter:
+            bound = 1 / math.sqrt(fan_in)
+            return nn.Parameter(torch.empty(shape).uniform_(-bound, bound, generator=generator))
+
+        self.node_weight = uniform(in_channels, in_channels, node_channels)
+        self.node_bias = uniform(in_channels, node_channels)
+        if encoder == "gpr":
+            self.coefficients = nn.Parameter(_random_coefficients(hops, generator))
+            width = (hops + 1) * node_channels
+        else:
+            self.second_weight = uniform(node_channels, node_channels, node_channels)
+            self.second_bias = uniform(node_channels, node_channels)
+            width = node_channels
+        self.code_weight = uniform(2 * width, width, 2 * edge_channels)
+        self.code_bias = uniform(2 * width, edge_channels)
+        self.score_weight = uniform(edge_channels, edge_channels)
+        self.score_bias = uniform(edge_channels)
+
+    @property
+    def in_channels(self) -> int:
+        """F."""
+        return self.node_weight.shape[0]
+
+    def gamma(self) -> Tensor:
+        """(K+1, K+1) lower triangular: row k holds the coefficients of filter k; filter 0 is fixed."""
+        if self.encoder == "gcn":
+            return self.node_weight.new_ones(1, 1)
+        first = torch.zeros_like(self.coefficients[:1])
+        first[0, 0] = 1
+        return torch.cat([first, self.coefficients]).tril()
+
+    def trainable(self) -> LinkMap:
+        """The map whose gradients reach the parameters."""
+        return LinkMap(
+            node_weight=self.node_weight,
+            node_bias=self.node_bias,
+            gamma=self.gamma(),
+            second=(self.second_weight, self.second_bias) if self.encoder == "gcn" else None,
+            code_weight=self.code_weight,
+            code_constant=torch.cat([self.code_bias, torch.zeros_like(self.code_bias)]),
+            score_weight=self.score_weight,
+            score_bias=self.score_bias,
+            self_loops=self.self_loops or self.encoder == "gcn",
+        )
+
+    def frozen(self) -> LinkMap:
+        """The map with its parameters held constant: gradients flow to the graph's weights alone."""
+        live = self.trainable()
+        return LinkMap(
+            node_weight=live.node_weight.detach(),
+            node_bias=live.node_bias.detach(),
+            gamma=live.gamma.detach(),
+            second=None if live.second is None else (live.second[0].detach(), live.second[1].detach()),
+            code_weight=live.code_weight.detach(),
+            code_constant=live.code_constant.detach(),
+            score_weight=live.score_weight.detach(),
+            score_bias=live.score_bias.detach(),
+            self_loops=live.self_loops,
+        )
+
+
+def touched_nodes(scored: PairGraph) -> tuple[Tensor | None, PairGraph]:
+    """The nodes that the pairs touch and the pairs renumbered to them; None and as they are when that is all."""
+    nodes = torch.unique(scored.pairs)
+    if len(nodes) == scored.num_nodes:
+        return None, scored
+    return nodes, PairGraph(len(nodes), torch.searchsorted(nodes, scored.pairs), scored.weight)
+
+
+def _random_coefficients(hops: int, generator: torch.Generator) -> Tensor:
+    rows = torch.zeros(hops, hops + 1)
+    for k in range(1, hops + 1):
+        bound = math.sqrt(3 / (k + 1))
+        row = torch.empty(k + 1).uniform_(-bound, bound, generator=generator)
+        rows[k - 1, : k + 1] = row / row.abs().sum()
+    return rows

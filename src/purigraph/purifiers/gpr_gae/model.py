@@ -1,0 +1,299 @@
+"""GPR-GAE, the paper's purifier."""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch_geometric.data import Data
+
+from purigraph.errors import InputError, NotFittedError
+from purigraph.graph import PairGraph, as_pair_graph, read_edge_index
+from purigraph.kernels import Features
+from purigraph.pretrained import Pretrained
+from purigraph.purifiers import registry
+from purigraph.purifiers.base import Purifier
+from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
+from purigraph.purifiers.gpr_gae.purification import Purification, iterate
+from purigraph.settings import Settings
+
+# What the steps of one purification may keep for the backward pass before each is computed again instead.
+_LEAN_ABOVE_BYTES = 1 << 30
+# The constant share of the codes is kept between steps up to this size; beyond, memory is worth more than 1/8 of time.
+_KEEP_FIRST_CODES_BYTES = 1 << 30
+
+
+class GPRGAEConfig(Settings):
+    """The shape of a GPR-GAE and how it purifies; the paper's symbols in brackets."""
+
+    in_channels: int | None = Field(None, ge=1)
+    hops: int = Field(7, ge=1)
+    node_channels: int = Field(128, ge=1)
+    edge_channels: int = Field(512, ge=1)
+    dropout: float = Field(0.7, ge=0, lt=1)
+    encoder: Literal["gpr", "gcn"] = "gpr"
+    self_loops: bool = False
+    alpha: float = Field(1.0, gt=0, le=1)
+    tolerance: float = Field(1e-3, ge=0)
+    max_steps: int = Field(5, ge=1)
+    threshold: float | None = Field(None, ge=0, le=1)
+
+
+@registry.register("gpr-gae")
+class GPRGAE(Pretrained, Purifier):
+    r"""Graph auto-encoder with generalized PageRank filters that restores a graph's clean structure.
+
+    It learns without labels, from a trusted graph, to tell that graph's edges from injected ones; then it gives every
+    edge of any later version of the graph a weight in [0, 1] by a few converging steps
+    $A^{(t+1)} = A^{(t)} + \alpha (f_\theta(A^{(t)}, X) - A^{(t)})$.
+
+    Reference: "Self-supervised Adversarial Purification for Graph Neural Networks", ICML 2025.
+
+    Args:
+        in_channels: F, the number of node features; found by `fit` when left out.
+        hops: the order K of the largest of the K+1 filters.
+        node_channels: Z1.
+        edge_channels: Z2.
+        dropout: on the input features, in training.
+        encoder: "gpr"; "gcn" puts a 2-layer GCN in the filters' place (the paper's ablation).
+        self_loops: normalise the adjacency with self-loops (ablation).
+        alpha: the step size.
+        tolerance: tau; the steps end when the relative change is not above it.
+        max_steps: or after so many.
+        threshold: cut the result to 0 and 1 there (ablation: with max_steps=1, threshold=0.1); None keeps weights.
+
+    Shapes:
+        `purifier(data)`: a `Data` with x (N, F), edge_index (2, M), and edge_weight (M,) if any -> a new `Data`.
+        `purifier(x, edge_index, edge_weight=None)`: -> (M,), differentiable in edge_weight.
+    """
+
+    def __init__(
+        self,
+        *,
+        in_channels: int | None = None,
+        hops: int = 7,
+        node_channels: int = 128,
+        edge_channels: int = 512,
+        dropout: float = 0.7,
+        encoder: Literal["gpr", "gcn"] = "gpr",
+        self_loops: bool = False,
+        alpha: float = 1.0,
+        tolerance: float = 1e-3,
+        max_steps: int = 5,
+        threshold: float | None = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name in GPRGAEConfig.model_fields}
+        super().__init__()
+        self.config = GPRGAEConfig.read(given, "GPRGAE")
+        self.links: LinkModel | None = None
+        self._constants = _Memo()
+        if self.config.in_channels is not None:
+            self.build(self.config.in_channels, torch.Generator().manual_seed(0))
+
+    @classmethod
+    def _identity(cls) -> str:
+        return "purifier/gpr-gae"
+
+    def _config(self) -> dict[str, Any]:
+        return self.config.model_dump()
+
+    def build(self, in_channels: int, generator: torch.Generator) -> LinkModel:
+        """(Re)make the parameters for `in_channels` features, with fresh initial values."""
+        self.config = self.config.replace(in_channels=in_channels)
+        config = self.config
+        self.links = LinkModel(
+            in_channels,
+            hops=config.hops,
+            node_channels=config.node_channels,
+            edge_channels=config.edge_channels,
+            encoder=config.encoder,
+            self_loops=config.self_loops,
+            generator=generator,
+        )
+        self._constants = _Memo()
+        return self.links
+
+    def fit(
+        self,
+        data: Data,
+        *,
+        validation: Data | None = None,
+        seed: int = 0,
+        checkpoint: str | Path | None = None,
+        progress: bool = False,
+        **settings: Any,
+    ) -> GPRGAE:
+        """Learn what the edges of a trusted graph look like. Labels and masks are never read.
+
+        Args:
+            data: x, edge_index, edge_weight if any. With no `validation`, a share of its nodes is held out: the model
+                trains on the graph without them and its best epoch is chosen on the edges that touch them.
+            validation: the larger graph of an inductive split, whose further nodes (by `n_id`) play that part.
+            seed: for initial values, perturbed graphs and dropout: the same seed gives the same bits.
+            checkpoint: a file to write the run's state to and to go on from.
+            progress: show loss, AUC, AP and the time left.
+            **settings: see `FitSettings`: epochs, injection, masking, ...
+
+        Returns:
+            Itself; `report` says how the training went.
+        """
+        from purigraph.purifiers.gpr_gae.training import FitSettings, fit
+
+        parsed = FitSettings.read(settings, "GPRGAE.fit")
+        self.report = fit(self, data, validation, parsed, seed=seed, checkpoint=checkpoint, progress=progress)
+        self.provenance = self.report.record()
+        return self
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors` (see `Pretrained`)."""
+        self._built()
+        super().save_pretrained(folder)
+
+    def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
+        """The graph with purified weights (see `Purifier`)."""
+        return self.trace(x, graph).graph
+
+    def trace(
+        self,
+        x: Tensor | Data,
+        graph: Any = None,
+        *,
+        alpha: float | None = None,
+        tolerance: float | None = None,
+        max_steps: int | None = None,
+        edge_batch: int | None = None,
+        lean: bool | None = None,
+        history: bool = False,
+    ) -> Purification:
+        """Purify and tell how it went.
+
+        Args:
+            x: (N, F), or a `Data` that holds all.
+            graph: a `PairGraph` or anything that can become one.
+            alpha: in place of the purifier's own.
+            tolerance: in place of the purifier's own.
+            max_steps: in place of the purifier's own.
+            edge_batch: score so many edges at a time (with equal results), for less memory on very large graphs.
+            lean: under autograd, compute every step again in the backward pass; chosen by size when left out.
+            history: keep the weights of every step.
+        """
+        if isinstance(x, Data):
+            graph, x = as_pair_graph(x), x.x
+        graph = as_pair_graph(graph)
+        changes = {"alpha": alpha, "tolerance": tolerance, "max_steps": max_steps}
+        config = self.config.replace(**{name: value for name, value in changes.items() if value is not None})
+        if edge_batch is not None and edge_batch < 1:
+            raise InputError(f"edge_batch must be at least 1, not {edge_batch}.")
+        links = self._built().frozen()
+        given = graph.weight
+        graph = graph.with_weight(given.to(links.node_weight.dtype))
+        h, first_codes = self._prepare(x, links)
+        if lean is None:
+            kept = config.max_steps * graph.num_nodes * sum(links.code_weight.shape) * h.element_size()
+            lean = kept > _LEAN_ABOVE_BYTES
+
+        def step(weight: Tensor) -> Tensor:
+            return _predict(links, h, graph.with_weight(weight), first_codes, edge_batch)
+
+        result = iterate(
+            step,
+            graph,
+            alpha=config.alpha,
+            tolerance=config.tolerance,
+            max_steps=config.max_steps,
+            lean=lean,
+            history=history,
+        )
+        if config.threshold is not None:
+            result.graph = graph.with_weight((result.graph.weight >= config.threshold).to(given.dtype))
+        return result
+
+    def score_edges(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
+        """The link probability of any node pairs, edges or not, in the light of a graph.
+
+        Args:
+            x: (N, F).
+            graph: what messages pass over.
+            edge_index: (2, M), undirected pairs.
+
+        Returns:
+            (M,) in [0, 1]; both directions of a pair get the same.
+        """
+        links = self._built().frozen()
+        graph = as_pair_graph(graph)
+        graph = graph.with_weight(graph.weight.to(links.node_weight.dtype))
+        pairs, entries = read_edge_index(edge_index, num_nodes=graph.num_nodes)
+        h, first_codes = self._prepare(x, links)
+        with torch.no_grad():
+            probability = links.logits(h, graph, pairs, first_codes).sigmoid().mean(0)
+        return entries.spread(probability)
+
+    def _built(self) -> LinkModel:
+        if self.links is None:
+            raise NotFittedError("This GPRGAE is not trained yet: call fit(data), or GPRGAE.from_pretrained(folder).")
+        return self.links
+
+    def _prepare(self, x: Tensor, links: LinkMap) -> Constants:
+        """What does not depend on the edges: the embeddings and the first filter's share of the codes."""
+        if x.dim() != 2 or x.shape[1] != len(links.node_weight):
+            raise InputError(
+                f"This purifier was trained on {len(links.node_weight)} features per node; x has shape "
+                f"{tuple(x.shape)}."
+            )
+        model = self._built()
+        kept = self._constants.get(x, model)
+        if kept is not None:
+            return kept
+        with torch.no_grad():
+            h = links.embed(Features(x.detach().to(links.node_weight.dtype)))
+            size = len(h) * links.code_weight.shape[1] * h.element_size()
+            first_codes = links.first_filter_codes(h) if size <= _KEEP_FIRST_CODES_BYTES else None
+        self._constants.put(x, model, (h, first_codes))
+        return h, first_codes
+
+
+def _predict(links: LinkMap, h: Tensor, graph: PairGraph, first_codes: Tensor | None, edge_batch: int | None) -> Tensor:
+    r"""$f_\theta$: the predicted weight of every pair, (E,)."""
+    if edge_batch is None or edge_batch >= graph.num_pairs:
+        return links.logits(h, graph, None, first_codes).sigmoid().mean(0)
+    parts = [
+        links.logits(h, graph, PairGraph(graph.num_nodes, part), first_codes).sigmoid().mean(0)
+        for part in graph.pairs.split(edge_batch, dim=1)
+    ]
+    return torch.cat(parts)
+
+
+Constants = tuple[Tensor, Tensor | None]
+
+
+class _Memo:
+    """The constants of the features seen last: an attack purifies the same features hundreds of times."""
+
+    def __init__(self) -> None:
+        self._x: weakref.ref[Tensor] | None = None
+        self._state: object = None
+        self._constants: Constants | None = None
+
+    def get(self, x: Tensor, links: LinkModel) -> Constants | None:
+        if self._x is not None and self._x() is x and self._state == _state(x, links):
+            return self._constants
+        return None
+
+    def put(self, x: Tensor, links: LinkModel, constants: Constants) -> None:
+        self._x, self._state, self._constants = weakref.ref(x), _state(x, links), constants
+
+    def __deepcopy__(self, memo: object) -> _Memo:
+        return _Memo()
+
+    def __reduce__(self) -> tuple[type[_Memo], tuple[()]]:
+        return _Memo, ()
+
+
+def _state(x: Tensor, links: LinkModel) -> object:
+    """Changes whenever the features or the parameters were written to or replaced."""
+    parameters = [(id(p), p._version, p.dtype, p.device) for p in links.parameters()]
+    return x._version, x.device, parameters

@@ -1,0 +1,85 @@
+r"""The convergent multi-step update.
+
+$$A^{(t+1)} = A^{(t)} + \alpha\,(f_\theta(A^{(t)}) - A^{(t)}), \qquad
+  \text{stop when } \|\Delta A^{(t)}\| / \|A^{(t)}\| \le \tau$$
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from purigraph.graph import PairGraph
+
+
+@dataclass
+class Purification:
+    """A purified graph and how it came to be.
+
+    Attributes:
+        graph: the result.
+        weights: (E,) before the first step and after each one; empty unless the history was asked for.
+        relative_change: the norm of every step's direction over the norm of the weights before it.
+        converged: whether the last change was within the tolerance.
+    """
+
+    graph: PairGraph
+    weights: list[Tensor] = field(default_factory=list)
+    relative_change: list[float] = field(default_factory=list)
+    converged: bool = False
+
+
+def iterate(
+    step: Callable[[Tensor], Tensor],
+    graph: PairGraph,
+    *,
+    alpha: float,
+    tolerance: float,
+    max_steps: int,
+    lean: bool,
+    history: bool,
+) -> Purification:
+    """Apply `step`, a map from weights (E,) to predicted weights (E,), until it changes little.
+
+    Args:
+        step: $f_\\theta$ on the graph's pairs.
+        graph: $A^{(0)}$.
+        alpha: the step size.
+        tolerance: $\\tau$.
+        max_steps: at most so many steps.
+        lean: under autograd, keep only the weights between steps and compute every step again in the backward pass:
+            memory then does not grow with the number of steps.
+        history: keep the weights of all steps.
+    """
+    weight = graph.weight
+    result = Purification(graph)
+    if history:
+        result.weights.append(weight.detach())
+    for _ in range(max_steps if graph.num_pairs else 0):
+        if lean and torch.is_grad_enabled() and weight.requires_grad:
+            predicted = checkpoint(step, weight, use_reentrant=False, preserve_rng_state=False)
+        else:
+            predicted = step(weight)
+        delta = predicted - weight
+        change = _relative_norm(delta.detach(), weight.detach())
+        weight = predicted if alpha == 1 else weight + alpha * delta
+        result.relative_change.append(change)
+        if history:
+            result.weights.append(weight.detach())
+        if change <= tolerance:
+            break
+    result.converged = not result.relative_change or result.relative_change[-1] <= tolerance
+    result.graph = graph.with_weight(weight)
+    return result
+
+
+def _relative_norm(delta: Tensor, weight: Tensor) -> float:
+    """Both matrices are symmetric with each pair twice: the factors cancel. No change of nothing is 0."""
+    change, size = float(delta.norm()), float(weight.norm())
+    if size > 0:
+        return change / size
+    return float("inf") if change > 0 else 0.0

@@ -1,0 +1,343 @@
+"""Self-supervised training of GPR-GAE: restore a trusted graph from random perturbations of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+from torch_geometric.data import Data
+
+from purigraph._version import __version__
+from purigraph.checkpoints import (
+    Checkpoint,
+    optimizer_tensors,
+    restore_optimizer,
+    with_prefix,
+    without_prefix,
+)
+from purigraph.errors import InputError
+from purigraph.graph import PairGraph, as_pair_graph
+from purigraph.kernels import Features
+from purigraph.metrics import ranking_scores
+from purigraph.progress import progress as show_progress
+from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
+from purigraph.purifiers.gpr_gae.perturb import PerturbedGraph, inject, perturb
+from purigraph.settings import Settings
+
+if TYPE_CHECKING:
+    from purigraph.purifiers.gpr_gae.model import GPRGAE
+
+
+class FitSettings(Settings):
+    """How a GPR-GAE is trained; the paper's symbols in brackets."""
+
+    epochs: int = Field(2000, ge=1)
+    injection: float = Field(1.5, gt=0)  # p, in undirected pairs per edge
+    masking: float = Field(0.2, ge=0, lt=1)  # q
+    reweighting: float = Field(3.0, ge=1)  # eta; 1 switches it off
+    symmetry: float = Field(0.2, ge=0)  # delta
+    symmetry_passes: Literal[1, 2] = 1  # 2: each direction from a pass with a dropout mask of its own
+    learning_rate: float = Field(0.01, gt=0)
+    weight_decay: float = Field(1e-4, ge=0)
+    batch_ratio: float | None = Field(None, gt=0, le=1)  # the share of pairs in every epoch's loss
+    validation_sets: int = Field(10, ge=1)
+    validation_injection: float = Field(0.3, gt=0)  # set i gets i times this share of injected pairs
+    validate_every: int = Field(3, ge=1)
+    holdout: float = Field(0.1, gt=0, lt=1)  # the share of nodes held out where no validation graph is given
+    patience: int | None = Field(None, ge=1)  # stop after so many epochs without a better validation score
+    checkpoint_every: int = Field(50, ge=1)
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """How a training went; `score` is mean AUC + mean AP over the validation sets at the best epoch."""
+
+    best_epoch: int
+    auc: float
+    ap: float
+    epochs_run: int
+    seconds: float
+    seed: int
+    settings: FitSettings
+
+    @property
+    def score(self) -> float:
+        """What the best epoch was chosen by."""
+        return self.auc + self.ap
+
+    def record(self) -> dict[str, Any]:
+        """What is written beside the model, so that a file says where it comes from."""
+        values = {name: value for name, value in asdict(self).items() if name != "settings"}
+        return {**values, "settings": self.settings.model_dump(), "purigraph_version": __version__}
+
+
+@dataclass(frozen=True)
+class _ValidationSet:
+    """A perturbed validation graph and the pairs that count in it, the true ones first marked."""
+
+    graph: PairGraph
+    scored: PairGraph
+    is_original: Tensor
+
+
+@dataclass(frozen=True)
+class _Task:
+    features: Features
+    graph: PairGraph
+    validation_features: Features
+    validation_sets: list[_ValidationSet]
+
+
+def fit(
+    model: GPRGAE,
+    data: Data,
+    validation: Data | None,
+    settings: FitSettings,
+    *,
+    seed: int,
+    checkpoint: str | Path | None,
+    progress: bool,
+) -> FitReport:
+    """Train `model` in place and leave it at its best validation epoch (see `GPRGAE.fit`)."""
+    started = time.monotonic()
+    generator = torch.Generator().manual_seed(seed)
+    x, graph = _inputs(data, "data")
+    device, dtype = x.device, x.dtype if x.dtype.is_floating_point else torch.float32
+    links = model.build(x.shape[1], generator).to(device=device, dtype=dtype)
+    task = _prepare(x, graph, data, validation, settings, generator)
+    optimizer = torch.optim.Adam(
+        links.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+    )
+    run = _Run(links, task, settings, model.config.dropout, optimizer, generator, seed)
+    if checkpoint is not None:
+        run.resume(checkpoint)
+    with show_progress("GPR-GAE", settings.epochs, progress) as report:
+        try:
+            while not run.finished:
+                loss = run.epoch()
+                report.update(run.epochs_run, loss=loss, AUC=run.auc, AP=run.ap)
+                if checkpoint is not None and run.epochs_run % settings.checkpoint_every == 0:
+                    run.checkpoint().save(checkpoint)
+        except KeyboardInterrupt:
+            if checkpoint is not None:
+                run.checkpoint().save(checkpoint)
+            raise
+    if checkpoint is not None:
+        run.checkpoint().save(checkpoint)
+    links.load_state_dict(run.best_state)
+    seconds = time.monotonic() - started
+    return FitReport(run.best_epoch, run.best_auc, run.best_ap, run.epochs_run, seconds, seed, settings)
+
+
+class _Run:
+    """One training run: everything that changes from epoch to epoch, and its checkpoint."""
+
+    def __init__(
+        self,
+        links: LinkModel,
+        task: _Task,
+        settings: FitSettings,
+        dropout: float,
+        optimizer: torch.optim.Optimizer,
+        generator: torch.Generator,
+        seed: int,
+    ) -> None:
+        self.links, self.task, self.settings = links, task, settings
+        self.dropout, self.optimizer, self.generator = dropout, optimizer, generator
+        self.purpose = _purpose(task, settings, dropout, seed, links)
+        self.epochs_run, self.best_epoch = 0, 0
+        self.auc = self.ap = self.best_auc = self.best_ap = float("nan")
+        self.best_state = _copy(links)
+
+    @property
+    def finished(self) -> bool:
+        patience = self.settings.patience
+        stale = patience is not None and self.epochs_run - self.best_epoch >= patience
+        return self.epochs_run >= self.settings.epochs or stale
+
+    def epoch(self) -> float:
+        """Train on one perturbed graph; validate when it is time. Returns the loss."""
+        settings, task = self.settings, self.task
+        perturbed = perturb(task.graph, settings.injection, settings.masking, settings.reweighting, self.generator)
+        loss = _loss(self.links.trainable(), task.features, perturbed, settings, self.dropout, self.generator)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.epochs_run += 1
+        if self.epochs_run % settings.validate_every == 0 or self.epochs_run == settings.epochs:
+            self._validate()
+        return float(loss.detach())
+
+    def _validate(self) -> None:
+        self.auc, self.ap = _validation_scores(self.links.frozen(), self.task)
+        if self.best_epoch == 0 or self.auc + self.ap > self.best_auc + self.best_ap:
+            self.best_auc, self.best_ap, self.best_epoch = self.auc, self.ap, self.epochs_run
+            self.best_state = _copy(self.links)
+
+    def checkpoint(self) -> Checkpoint:
+        tensors = {
+            **with_prefix("model", self.links.state_dict()),
+            **with_prefix("best", self.best_state),
+            **optimizer_tensors(self.optimizer),
+            "generator": self.generator.get_state(),
+        }
+        names = ("epochs_run", "best_epoch", "auc", "ap", "best_auc", "best_ap")
+        return Checkpoint(self.purpose, tensors, {name: getattr(self, name) for name in names})
+
+    def resume(self, path: str | Path) -> None:
+        found = Checkpoint.load(path, self.purpose)
+        if found is None:
+            return
+        self.links.load_state_dict(without_prefix("model", found.tensors))
+        self.best_state = without_prefix("best", found.tensors)
+        restore_optimizer(self.optimizer, found.tensors)
+        self.generator.set_state(found.tensors["generator"])
+        for name, value in found.values.items():
+            setattr(self, name, value)
+
+
+def _loss(
+    links: LinkMap,
+    features: Features,
+    perturbed: PerturbedGraph,
+    settings: FitSettings,
+    dropout: float,
+    generator: torch.Generator,
+) -> Tensor:
+    r"""$\mathcal{L}_{restore} + \delta \mathcal{L}_{sym}$.
+
+    Restoration is binary cross-entropy on the averaged score, original edges towards 1, injected ones towards 0, each
+    averaged over its own set; symmetry the mean squared difference of the two directions.
+    """
+    scored, is_original = _batch(perturbed, settings.batch_ratio, generator)
+    forward, backward = links.logits(links.embed(features, dropout, generator), perturbed.graph, scored).sigmoid()
+    average = (forward + backward) / 2
+    if settings.symmetry_passes == 2:
+        second = links.logits(links.embed(features, dropout, generator), perturbed.graph, scored)
+        backward = second[1].sigmoid()
+    each = functional.binary_cross_entropy(average, is_original.to(average.dtype), reduction="none")
+    restore = each[is_original].mean() + each[~is_original].mean()
+    symmetry: Tensor = (forward - backward).square().mean()
+    return restore + settings.symmetry * symmetry
+
+
+def _batch(
+    perturbed: PerturbedGraph, ratio: float | None, generator: torch.Generator
+) -> tuple[PairGraph | None, Tensor]:
+    """The pairs in this epoch's loss: all of them (None: the graph's own), or a share of either kind."""
+    if ratio is None:
+        return None, perturbed.is_original
+    parts = []
+    for group in (perturbed.is_original, ~perturbed.is_original):
+        members = group.nonzero().squeeze(1).cpu()
+        order = torch.randperm(len(members), generator=generator)
+        parts.append(members[order[: max(round(ratio * len(members)), 1)]])
+    chosen = torch.cat(parts).sort().values.to(perturbed.graph.device)
+    return PairGraph(perturbed.graph.num_nodes, perturbed.graph.pairs[:, chosen]), perturbed.is_original[chosen]
+
+
+@torch.no_grad()
+def _validation_scores(links: LinkMap, task: _Task) -> tuple[float, float]:
+    """Mean AUC and mean AP over the validation sets."""
+    h = links.embed(task.validation_features)
+    first_codes = links.first_filter_codes(h)
+    scores = []
+    for one in task.validation_sets:
+        probability = links.logits(h, one.graph, one.scored, first_codes).sigmoid().mean(0)
+        scores.append(ranking_scores(probability[one.is_original], probability[~one.is_original]))
+    aucs, aps = zip(*scores, strict=True)
+    return sum(aucs) / len(aucs), sum(aps) / len(aps)
+
+
+def _inputs(data: Data, name: str) -> tuple[Tensor, PairGraph]:
+    if data.x is None:
+        raise InputError(f"{name}.x is missing: a purifier needs node features.")
+    graph = as_pair_graph(data)
+    if len(data.x) != graph.num_nodes:
+        raise InputError(f"{name}.x has {len(data.x)} rows, but the graph has {graph.num_nodes} nodes.")
+    return data.x, graph.with_weight(graph.weight.detach().to(data.x.dtype))
+
+
+def _prepare(
+    x: Tensor,
+    graph: PairGraph,
+    data: Data,
+    validation: Data | None,
+    settings: FitSettings,
+    generator: torch.Generator,
+) -> _Task:
+    if validation is None:
+        order = torch.randperm(graph.num_nodes, generator=generator)
+        held_out = order[: round(settings.holdout * graph.num_nodes)].sort().values.to(graph.device)
+        kept = order[round(settings.holdout * graph.num_nodes) :].sort().values.to(graph.device)
+        whole, whole_x = graph, x
+        graph, x = graph.subgraph(kept), _select(x, kept)
+    else:
+        whole_x, whole = _inputs(validation, "validation")
+        if whole_x.shape[1] != x.shape[1]:
+            raise InputError(f"data has {x.shape[1]} features, validation has {whole_x.shape[1]}: they must agree.")
+        held_out = _further_nodes(data, validation)
+    needed = round(settings.injection * graph.num_pairs)
+    if graph.num_pairs == 0 or needed == 0:
+        raise InputError(
+            f"The training graph has {graph.num_pairs} edges: too few to learn from. Hold out fewer nodes "
+            "(holdout=...), or give a larger graph."
+        )
+    counted = _touching(whole, held_out)
+    if not counted.any():
+        raise InputError(
+            "No edge touches a validation node, so no epoch could be preferred to another: hold out more nodes "
+            "(holdout=...), or give a larger validation graph."
+        )
+    sets = []
+    for index in range(1, settings.validation_sets + 1):
+        count = max(round(index * settings.validation_injection * int(counted.sum())), 1)
+        perturbed = inject(whole, count, generator, held_out.cpu())
+        scored = ~perturbed.is_original
+        scored[perturbed.is_original] = counted
+        pairs = PairGraph(whole.num_nodes, perturbed.graph.pairs[:, scored])
+        sets.append(_ValidationSet(perturbed.graph, pairs, perturbed.is_original[scored]))
+    return _Task(Features(x), graph, Features(whole_x), sets)
+
+
+def _further_nodes(data: Data, validation: Data) -> Tensor:
+    """The nodes of the validation graph that the training graph has not, by `n_id`; all where that is unknown."""
+    everything = torch.arange(validation.num_nodes)
+    if "n_id" not in data or "n_id" not in validation:
+        return everything
+    return everything[~torch.isin(validation.n_id, data.n_id)]
+
+
+def _touching(graph: PairGraph, nodes: Tensor) -> Tensor:
+    inside = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
+    inside[nodes] = True
+    return inside[graph.pairs].any(0)
+
+
+def _select(x: Tensor, rows: Tensor) -> Tensor:
+    if x.layout == torch.strided:
+        return x[rows]
+    selected: Tensor = x.to_sparse_coo().index_select(0, rows)
+    return selected.coalesce()
+
+
+def _copy(links: LinkModel) -> dict[str, Tensor]:
+    """A copy that later optimizer steps can't reach."""
+    return {name: value.detach().clone() for name, value in links.state_dict().items()}
+
+
+def _purpose(task: _Task, settings: FitSettings, dropout: float, seed: int, links: LinkModel) -> str:
+    """Names a run: a checkpoint goes on only where settings, seed, shapes and graph are the same."""
+    shapes = {name: list(value.shape) for name, value in links.state_dict().items()}
+    fixed = settings.model_dump(exclude={"epochs", "patience", "checkpoint_every"})
+    text = json.dumps([fixed, dropout, seed, shapes, __version__], sort_keys=True)
+    edges = hashlib.sha256(task.graph.codes.cpu().numpy().tobytes()).hexdigest()
+    return hashlib.sha256((text + edges).encode()).hexdigest()

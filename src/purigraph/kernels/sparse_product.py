@@ -31,7 +31,7 @@ def sparse_product(
         return
     row = torch.repeat_interleave(torch.arange(len(out), device=rowptr.device), rowptr.diff())
     indices = torch.stack([row, col.long()])
-    matrix = torch.sparse_coo_tensor(indices, value, (len(out), len(dense)), is_coalesced=True)
+    matrix = torch.sparse_coo_tensor(indices, value, (len(out), len(dense)), is_coalesced=True, check_invariants=False)
     out.copy_(torch.sparse.mm(matrix, dense.detach()))
     if diagonal is not None:
         out.addcmul_(diagonal.unsqueeze(1), dense)

@@ -187,7 +187,7 @@ def touched_nodes(scored: PairGraph) -> tuple[Tensor | None, PairGraph]:
     nodes = torch.unique(scored.pairs)
     if len(nodes) == scored.num_nodes:
         return None, scored
-    return nodes, PairGraph(len(nodes), torch.searchsorted(nodes, scored.pairs), scored.weight)
+    return nodes, PairGraph(len(nodes), torch.searchsorted(nodes, scored.pairs.contiguous()), scored.weight)
 
 
 def _random_coefficients(hops: int, generator: torch.Generator) -> Tensor:

@@ -132,7 +132,10 @@ def fit(
             raise
     if checkpoint is not None:
         run.checkpoint().save(checkpoint)
+    if run.best_epoch == 0:  # fewer epochs than `validate_every`
+        run.validate()
     links.load_state_dict(run.best_state)
+    optimizer.zero_grad()
     seconds = time.monotonic() - started
     return FitReport(run.best_epoch, run.best_auc, run.best_ap, run.epochs_run, seconds, seed, settings)
 
@@ -172,11 +175,12 @@ class _Run:
         loss.backward()
         self.optimizer.step()
         self.epochs_run += 1
-        if self.epochs_run % settings.validate_every == 0 or self.epochs_run == settings.epochs:
-            self._validate()
+        if self.epochs_run % settings.validate_every == 0:
+            self.validate()
         return float(loss.detach())
 
-    def _validate(self) -> None:
+    def validate(self) -> None:
+        """Score the model as it is and remember it if it is the best so far."""
         self.auc, self.ap = _validation_scores(self.links.frozen(), self.task)
         if self.best_epoch == 0 or self.auc + self.ap > self.best_auc + self.best_ap:
             self.best_auc, self.best_ap, self.best_epoch = self.auc, self.ap, self.epochs_run

@@ -1,0 +1,105 @@
+"""A classifier behind a purifier, as one module that can be used, attacked and saved like any other."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from torch import Tensor, nn
+
+from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.purifiers import Purifier
+
+
+class Protected(nn.Module):
+    """A classifier that sees every graph through a purifier; differentiable end to end.
+
+    `forward(x, edge_index, edge_weight=None, ...)` purifies the graph, then calls the classifier with the purified
+    weights and whatever else was given. Made by `protect`, which checks that the two fit.
+    """
+
+    def __init__(
+        self, classifier: nn.Module, purifier: Purifier, weight_arg: str | None, threshold: float | None
+    ) -> None:
+        super().__init__()
+        self.classifier = classifier
+        self.purifier = purifier
+        self.weight_arg = weight_arg
+        self.threshold = threshold
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """The classifier's output on the purified graph."""
+        weight = self.purifier(x, edge_index, edge_weight)
+        if self.threshold is not None:
+            kept = edge_index[:, weight.detach() >= self.threshold]
+            return self.classifier(x, kept, *args, **kwargs)
+        assert self.weight_arg is not None
+        return self.classifier(x, edge_index, *args, **{self.weight_arg: weight}, **kwargs)
+
+    def extra_repr(self) -> str:
+        """Shown beside the two parts."""
+        return f"threshold={self.threshold}" if self.threshold is not None else f"weight_arg={self.weight_arg!r}"
+
+
+def protect(
+    classifier: nn.Module,
+    purifier: Purifier,
+    *,
+    weight_arg: str = "edge_weight",
+    threshold: float | None = None,
+) -> Protected:
+    """Put a purifier in front of a node classifier.
+
+    Args:
+        classifier: any PyG-style model called as `classifier(x, edge_index, ..., edge_weight=...)`.
+        purifier: a trained purifier.
+        weight_arg: the name under which the classifier takes edge weights.
+        threshold: for models that take no weights (plain GAT, SAGE, GIN): edges whose purified weight is below it are
+            removed instead. Removal has no gradient: attack such a model through another one.
+
+    Raises:
+        UnsupportedModelError: when the classifier would not see the purified graph, with the reason and the way out.
+
+    >>> import purigraph as pg
+    >>> from torch_geometric.nn.models import GCN
+    >>> model = pg.protect(GCN(16, 8, 2, 3), pg.GPRGAE(in_channels=16))
+    """
+    if purifier.adds_edges:
+        raise UnsupportedModelError(
+            f"{type(purifier).__name__} can add edges: purify the Data first, then call the classifier on the result."
+        )
+    _refuse_caches(classifier)
+    if threshold is not None:
+        if not 0 <= threshold <= 1:
+            raise InputError(f"threshold must be between 0 and 1, not {threshold}.")
+        return Protected(classifier, purifier, None, threshold)
+    _require_weights(classifier, weight_arg)
+    return Protected(classifier, purifier, weight_arg, None)
+
+
+def _refuse_caches(classifier: nn.Module) -> None:
+    for name, layer in classifier.named_modules():
+        if getattr(layer, "cached", False) is True:
+            where = f"layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
+            raise UnsupportedModelError(
+                f"{where} has cached=True: it would keep the first graph it sees and never look at a purified one. "
+                "Build it with cached=False."
+            )
+
+
+def _require_weights(classifier: nn.Module, weight_arg: str) -> None:
+    parameters = inspect.signature(classifier.forward).parameters
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    way_out = "pass threshold=... to remove low-weight edges instead"
+    if weight_arg not in parameters and not open_ended:
+        raise UnsupportedModelError(
+            f"{type(classifier).__name__}.forward takes no {weight_arg!r} (it takes {', '.join(parameters)}): name its "
+            f"weight argument with weight_arg=..., or {way_out}."
+        )
+    # PyG's ready-made models all accept `edge_weight`; those that can't use it drop it without a word.
+    if weight_arg == "edge_weight" and getattr(classifier, "supports_edge_weight", True) is False:
+        raise UnsupportedModelError(
+            f"{type(classifier).__name__} accepts edge_weight but ignores it (supports_edge_weight is False): {way_out}."
+        )

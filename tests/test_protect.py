@@ -1,0 +1,118 @@
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.contrib.nn import PRBCDAttack
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv, models
+
+import purigraph as pg
+from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.purifiers import Purifier
+
+
+def gcn() -> models.GCN:
+    torch.manual_seed(0)
+    return models.GCN(24, 8, 2, 2, dropout=0.5)
+
+
+def test_it_classifies_the_purified_graph(trained: pg.GPRGAE, data: Data) -> None:
+    classifier = gcn().eval()
+    model = pg.protect(classifier, trained)
+    purified = trained(data)
+    expected = classifier(data.x, data.edge_index, edge_weight=purified.edge_weight)
+    assert torch.allclose(model(data.x, data.edge_index), expected)
+
+
+def test_train_mode_reaches_the_classifier_and_not_the_purifier(trained: pg.GPRGAE, data: Data) -> None:
+    seen: list[Tensor] = []
+
+    class Spy(nn.Module):
+        def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+            seen.append(edge_weight)
+            return x
+
+    model = pg.protect(Spy(), trained)
+    model.train()
+    model(data.x, data.edge_index)
+    model.eval()
+    model(data.x, data.edge_index)
+    assert torch.equal(*seen)
+
+
+def test_gradients_reach_the_input_weights_through_both(trained: pg.GPRGAE, data: Data) -> None:
+    weight = torch.ones(data.edge_index.shape[1], requires_grad=True)
+    model = pg.protect(gcn(), trained).eval()
+    model(data.x, data.edge_index, weight).square().sum().backward()
+    assert weight.grad is not None
+    assert (weight.grad != 0).float().mean() > 0.9
+    assert all(parameter.grad is None for parameter in model.purifier.parameters())
+
+
+def test_further_arguments_pass_through(trained: pg.GPRGAE, data: Data) -> None:
+    class Flexible(nn.Module):
+        def forward(self, x: Tensor, edge_index: Tensor, *extra: object, w: Tensor, flag: str = "") -> object:
+            return w.shape, extra, flag
+
+    model = pg.protect(Flexible(), trained, weight_arg="w")
+    shape, extra, flag = model(data.x, data.edge_index, None, 7, flag="yes")
+    assert (shape, extra, flag) == ((data.edge_index.shape[1],), (7,), "yes")
+
+
+@pytest.mark.parametrize("kind", [models.GAT, models.GraphSAGE, models.GIN])
+def test_models_without_weights_need_a_threshold(kind: type[nn.Module], trained: pg.GPRGAE, data: Data) -> None:
+    classifier = kind(24, 8, 2, 2).eval()
+    with pytest.raises(UnsupportedModelError, match="ignores it .*threshold="):
+        pg.protect(classifier, trained)
+    model = pg.protect(classifier, trained, threshold=0.5)
+    kept = trained(data).edge_weight >= 0.5
+    assert 0 < int(kept.sum()) < len(kept)
+    assert torch.equal(model(data.x, data.edge_index), classifier(data.x, data.edge_index[:, kept]))
+    assert "threshold=0.5" in repr(model)
+
+
+def test_what_can_t_be_protected_is_refused(trained: pg.GPRGAE) -> None:
+    class Plain(nn.Module):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return x
+
+    with pytest.raises(UnsupportedModelError, match=r"takes no 'edge_weight' \(it takes x, edge_index\)"):
+        pg.protect(Plain(), trained)
+    with pytest.raises(UnsupportedModelError, match="layer 'conv' .*cached=True"):
+        cached = nn.Module()
+        cached.conv = GCNConv(24, 2, cached=True)
+        pg.protect(cached, trained)
+    with pytest.raises(UnsupportedModelError, match="cached=True"):
+        pg.protect(GCNConv(24, 2, cached=True), trained)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        pg.protect(gcn(), trained, threshold=1.5)
+
+    class Adding(Purifier):
+        adds_edges = True
+
+        def purify(self, x: Tensor, graph: pg.PairGraph) -> pg.PairGraph:
+            return graph
+
+    with pytest.raises(UnsupportedModelError, match="can add edges"):
+        pg.protect(gcn(), Adding())
+    with pytest.raises(InputError, match="can add edges"):
+        Adding()(torch.ones(2, 1), torch.tensor([[0], [1]]))
+
+
+def test_a_purifier_that_adds_edges_returns_them() -> None:
+    class Complete(Purifier):
+        adds_edges = True
+
+        def purify(self, x: Tensor, graph: pg.PairGraph) -> pg.PairGraph:
+            pairs = torch.ones(graph.num_nodes, graph.num_nodes).triu(1).nonzero().t()
+            return pg.PairGraph(graph.num_nodes, pairs)
+
+    result = Complete()(Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]])))
+    assert result.edge_index.shape == (2, 6)
+
+
+def test_pyg_s_own_attack_runs_around_a_protected_model(trained: pg.GPRGAE, data: Data) -> None:
+    model = pg.protect(gcn(), trained).eval()
+    attack = PRBCDAttack(model, block_size=200, epochs=4, epochs_resampling=2, log=False)
+    edge_index, flipped = attack.attack(data.x, data.edge_index, data.y, budget=5)
+    assert flipped.shape[1] <= 5
+    assert model(data.x, edge_index).shape == (data.num_nodes, 2)

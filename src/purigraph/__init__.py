@@ -8,11 +8,34 @@
 True
 """
 
-from purigraph import attacks, classifiers, datasets, graph, purifiers, training
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from purigraph._version import __version__
-from purigraph.graph import PairGraph
-from purigraph.protect import Protected, protect
-from purigraph.purifiers import GPRGAE, Purifier
+
+if TYPE_CHECKING:
+    from purigraph import attacks, classifiers, datasets, graph, purifiers, training
+    from purigraph.graph import PairGraph
+    from purigraph.protection import Protected, protect
+    from purigraph.purifiers import GPRGAE, Purifier
+
+# Where every public name lives. They are imported when first used: PyTorch and PyG take seconds, which
+# `purigraph --help` and shell completion should not pay.
+_HOMES = {
+    "GPRGAE": "purigraph.purifiers",
+    "PairGraph": "purigraph.graph",
+    "Protected": "purigraph.protection",
+    "Purifier": "purigraph.purifiers",
+    "attacks": "",
+    "classifiers": "",
+    "datasets": "",
+    "graph": "",
+    "protect": "purigraph.protection",
+    "purifiers": "",
+    "training": "",
+}
 
 __all__ = [
     "GPRGAE",
@@ -28,3 +51,16 @@ __all__ = [
     "purifiers",
     "training",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'purigraph' has no attribute {name!r}")
+    home = _HOMES[name]
+    value = getattr(import_module(home), name) if home else import_module(f"purigraph.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -140,7 +140,7 @@ class PairGraph:
 
     def subgraph(self, nodes: Tensor) -> PairGraph:
         """The induced subgraph on `nodes` (M,), relabelled to their positions in ascending order."""
-        nodes = nodes.unique()
+        nodes = torch.unique(nodes)
         position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=self.device)
         position[nodes] = torch.arange(len(nodes), device=self.device)
         pairs = position[self.pairs]

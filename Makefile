@@ -1,0 +1,40 @@
+# `make demo` and `make test` set up everything they need in .venv; a second call does not install again.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PURIGRAPH_TEST_THREADS ?= 2
+
+.PHONY: setup demo test lint types imports check bench clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("purigraph needs Python 3.10 or newer; set PYTHON=... to one") if sys.version_info < (3, 10) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/purigraph demo
+
+test: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PURIGRAPH_TEST_THREADS) --cov=purigraph --cov-report=term --cov-fail-under=90
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+check: lint types imports test
+
+bench: $(READY)
+	$(BIN)/purigraph bench
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage*

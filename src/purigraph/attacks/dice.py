@@ -1,0 +1,73 @@
+"""DICE: delete internally, connect externally."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from purigraph.attacks.base import Attack, Scene
+from purigraph.attacks.projections import choose
+from purigraph.errors import InputError
+from purigraph.graph.pair_graph import PairGraph
+from purigraph.graph.perturbation import Perturbation
+
+
+class DICE(Attack):
+    """Cut edges between nodes of one class and join nodes of different classes, at random.
+
+    From `Hiding Individuals and Communities in a Social Network <https://arxiv.org/abs/1608.00375>`_
+    (Waniek et al. 2018). It knows the labels but never asks the model: the floor for attacks that do. Every flip
+    touches a target. The start's flips come first if there is one.
+
+    Args:
+        loss: breaks ties between equal accuracies; nothing is optimised.
+        add_share: the share of the budget that joins; the rest cuts, as long as there is something to cut.
+    """
+
+    def __init__(self, *, loss: str = "tanh_margin", add_share: float = 0.5) -> None:
+        super().__init__(loss=loss)
+        if not 0 <= add_share <= 1:
+            raise InputError(f"DICE: add_share must be between 0 and 1, not {add_share}.")
+        self.add_share = add_share
+
+    def _run(self, scene: Scene) -> Perturbation:
+        start, total = scene.start_codes(), scene.limits.total
+        cuts = _shuffle(self._internal_edges(scene), scene.generator)
+        # Under local budgets some flips don't fit: have spare ones, after all those that are wanted.
+        joins = self._external_pairs(scene, 4 * total)
+        num_cuts = min(total - round(self.add_share * total), len(cuts))
+        wanted = _shuffle(torch.cat([cuts[:num_cuts], joins[: total - num_cuts]]), scene.generator)
+        codes = torch.cat([start, wanted, joins[total - num_cuts :], cuts[num_cuts:]])
+        codes = codes[_first_of_each(codes)]
+        pairs = PairGraph.from_codes(scene.graph.num_nodes, codes).pairs
+        chosen = choose(torch.arange(len(codes), device=codes.device), pairs, scene.limits)
+        return Perturbation.of_flips(scene.graph, pairs[:, chosen])
+
+    def _internal_edges(self, scene: Scene) -> Tensor:
+        is_target = torch.zeros_like(scene.labels, dtype=torch.bool)
+        is_target[scene.targets] = True
+        i, j = scene.graph.pairs
+        internal = (is_target[i] | is_target[j]) & (scene.labels[i] == scene.labels[j])
+        return scene.graph.codes[internal]
+
+    def _external_pairs(self, scene: Scene, count: int) -> Tensor:
+        """Codes of pairs of a target and a node of another class that are no edges; some may be missing."""
+        num_nodes, device = scene.graph.num_nodes, scene.graph.device
+        pick = torch.randint(len(scene.targets), (2 * count,), generator=scene.generator).to(device)
+        one = scene.targets[pick]
+        other = torch.randint(num_nodes, (2 * count,), generator=scene.generator).to(device)
+        codes = torch.minimum(one, other) * num_nodes + torch.maximum(one, other)
+        codes = codes[(scene.labels[one] != scene.labels[other]) & (scene.graph.find(codes) < 0)]
+        return codes[_first_of_each(codes)][:count]
+
+
+def _shuffle(codes: Tensor, generator: torch.Generator) -> Tensor:
+    return codes[torch.randperm(len(codes), generator=generator).to(codes.device)]
+
+
+def _first_of_each(codes: Tensor) -> Tensor:
+    """The positions of the first occurrence of every code, in order."""
+    ordered, order = torch.sort(codes, stable=True)
+    is_first = torch.ones_like(ordered, dtype=torch.bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    return order[is_first].sort().values

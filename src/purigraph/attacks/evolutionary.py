@@ -1,0 +1,148 @@
+"""An evolutionary attack: it asks for predictions only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from purigraph.attacks.base import Attack, Scene
+from purigraph.attacks.projections import choose
+from purigraph.attacks.victim import Verdict
+from purigraph.errors import InputError
+from purigraph.graph.pair_graph import PairGraph
+from purigraph.graph.perturbation import Perturbation
+from purigraph.progress import progress
+
+
+@dataclass(frozen=True)
+class _Individual:
+    """A set of flips (codes, ascending), how it does, and (M,) which targets it leaves right."""
+
+    codes: Tensor
+    verdict: Verdict
+    right: Tensor
+
+
+class Evolutionary(Attack):
+    """A genetic search over sets of flips, without gradients.
+
+    In the manner of `EvA: Evolutionary Attacks on Graphs <https://arxiv.org/abs/2507.08212>`_ (Akhondzadeh et al.
+    2025). An individual is a set of flips within the budget, its fitness the accuracy that it leaves, then the
+    loss. Parents win tournaments; a child has the flips that both have and a random choice of the others; then
+    some of its flips are replaced. A replacement joins or parts any node and a target that the mother leaves
+    right (the targeted mutation: nothing is spent on targets that are won). The best of parents and children
+    live on. It finds what gradients miss when they are masked, and takes
+    `population * (generations + 1)` evaluations of the model.
+
+    Args:
+        loss: breaks ties between equal accuracies; nothing is differentiated.
+        population: number of individuals.
+        generations: number of rounds.
+        tournament: how many individuals compete to become a parent.
+        mutation_rate: the share of a child's flips that are replaced, at least one.
+        targeted: the share of replacements that aim at targets still right; the others aim at any target.
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: str = "tanh_margin",
+        population: int = 64,
+        generations: int = 200,
+        tournament: int = 3,
+        mutation_rate: float = 0.02,
+        targeted: float = 0.9,
+    ) -> None:
+        super().__init__(loss=loss)
+        if population < 2 or generations < 0 or tournament < 1:
+            raise InputError(
+                "Evolutionary: population must be at least 2, tournament at least 1, generations not negative; "
+                f"they are {population}, {tournament} and {generations}."
+            )
+        for name, share in (("mutation_rate", mutation_rate), ("targeted", targeted)):
+            if not 0 <= share <= 1:
+                raise InputError(f"Evolutionary: {name} must be between 0 and 1, not {share}.")
+        self.population = population
+        self.generations = generations
+        self.tournament = tournament
+        self.mutation_rate = mutation_rate
+        self.targeted = targeted
+
+    def _run(self, scene: Scene) -> Perturbation:
+        start = scene.start_codes()
+        everyone = [self._evaluate(start, scene)]
+        while len(everyone) < self.population:
+            # The start, and variants of it that spend what it left.
+            everyone.append(self._evaluate(self._mutate(start, everyone[0].right, scene), scene))
+        everyone.sort(key=_rank)
+        with progress("Evolutionary", self.generations, enabled=scene.progress) as report:
+            for generation in range(self.generations):
+                children = []
+                for _ in range(self.population):
+                    mother, father = self._parent(everyone, scene), self._parent(everyone, scene)
+                    codes = self._cross(mother.codes, father.codes, scene)
+                    children.append(self._evaluate(self._mutate(codes, mother.right, scene), scene))
+                everyone = sorted([*everyone, *children], key=_rank)[: self.population]
+                report.update(generation + 1, best=everyone[0].verdict.accuracy)
+        return _perturbation(everyone[0].codes, scene)
+
+    def _evaluate(self, codes: Tensor, scene: Scene) -> _Individual:
+        verdict, right = scene.victim.predict(_perturbation(codes, scene).apply(scene.graph))
+        return _Individual(codes, verdict, right)
+
+    def _parent(self, everyone: list[_Individual], scene: Scene) -> _Individual:
+        # The list is sorted by fitness: the smallest position wins the tournament.
+        position = torch.randint(len(everyone), (self.tournament,), generator=scene.generator).min()
+        return everyone[int(position)]
+
+    def _cross(self, mother: Tensor, father: Tensor, scene: Scene) -> Tensor:
+        codes, count = torch.unique(torch.cat([mother, father]), return_counts=True)
+        shared, single = codes[count == 2], codes[count == 1]
+        return self._fit(torch.cat([shared, _shuffle(single, scene.generator)]), scene)
+
+    def _mutate(self, codes: Tensor, right: Tensor, scene: Scene) -> Tensor:
+        """Drop some flips at random and fill the budget up with new ones."""
+        dropped = torch.rand(len(codes), generator=scene.generator) < self.mutation_rate
+        if len(codes) == scene.limits.total and not dropped.any():
+            dropped[torch.randint(len(codes), (1,), generator=scene.generator)] = True
+        kept = codes[~dropped.to(codes.device)]
+        fresh = self._fresh(scene.limits.total - len(kept), right, scene)
+        return self._fit(torch.cat([kept, fresh]), scene)
+
+    def _fresh(self, count: int, right: Tensor, scene: Scene) -> Tensor:
+        """Codes of pairs of a target and any other node; the target is one still right if one can be had."""
+        num_nodes, device, generator = scene.graph.num_nodes, scene.graph.device, scene.generator
+        aims = scene.targets[right] if right.any() else scene.targets
+        aimed = aims[torch.randint(len(aims), (count,), generator=generator).to(device)]
+        any_target = scene.targets[
+            torch.randint(len(scene.targets), (count,), generator=generator).to(device)
+        ]
+        is_aimed = torch.rand(count, generator=generator).to(device) < self.targeted
+        one = torch.where(is_aimed, aimed, any_target)
+        # A shift by 1 to N - 1 never leads back to the node itself.
+        shift = torch.randint(1, max(num_nodes, 2), (count,), generator=generator).to(device)
+        other = (one + shift) % num_nodes
+        return torch.minimum(one, other) * num_nodes + torch.maximum(one, other)
+
+    def _fit(self, codes: Tensor, scene: Scene) -> Tensor:
+        """Ascending codes, each once, as many as the limits allow; the first ones have the right of way."""
+        ordered, inverse = torch.unique(codes, return_inverse=True)
+        first = torch.full_like(ordered, len(codes)).scatter_reduce(
+            0, inverse, torch.arange(len(codes), device=codes.device), "amin"
+        )
+        pairs = PairGraph.from_codes(scene.graph.num_nodes, ordered).pairs
+        return ordered[choose(torch.argsort(first), pairs, scene.limits)].sort().values
+
+
+def _rank(individual: _Individual) -> tuple[float, float]:
+    return individual.verdict.accuracy, -individual.verdict.loss
+
+
+def _shuffle(codes: Tensor, generator: torch.Generator) -> Tensor:
+    return codes[torch.randperm(len(codes), generator=generator).to(codes.device)]
+
+
+def _perturbation(codes: Tensor, scene: Scene) -> Perturbation:
+    return Perturbation.of_flips(scene.graph, PairGraph.from_codes(scene.graph.num_nodes, codes).pairs)

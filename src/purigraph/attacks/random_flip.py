@@ -1,0 +1,33 @@
+"""Random flips: the floor that every other attack must beat."""
+
+from __future__ import annotations
+
+import torch
+
+from purigraph.attacks.base import Attack, Scene
+from purigraph.attacks.pair_space import PairSpace
+from purigraph.attacks.projections import choose
+from purigraph.graph.pair_graph import PairGraph
+from purigraph.graph.perturbation import Perturbation
+
+
+class RandomFlip(Attack):
+    """Flip pairs drawn uniformly from all: the floor that every other attack must beat.
+
+    Nearly all random pairs are no edges, so this mostly adds. The start's flips come first if there is one.
+
+    Args:
+        loss: breaks ties between equal accuracies; nothing is optimised.
+    """
+
+    def _run(self, scene: Scene) -> Perturbation:
+        limits, start = scene.limits, scene.start_codes()
+        nodes = None if limits.local is None else (limits.local > 0).nonzero().squeeze(1)
+        space = PairSpace(scene.graph.num_nodes, nodes, device=scene.graph.device)
+        # Under local budgets some draws don't fit: have spare ones.
+        spare = 0 if limits.local is None else 3 * limits.total
+        fresh = space.sample(limits.total - len(start) + spare, scene.generator, taken=start)
+        fresh = fresh[torch.randperm(len(fresh), generator=scene.generator).to(fresh.device)]
+        pairs = PairGraph.from_codes(scene.graph.num_nodes, torch.cat([start, fresh])).pairs
+        chosen = choose(torch.arange(pairs.shape[1], device=pairs.device), pairs, limits)
+        return Perturbation.of_flips(scene.graph, pairs[:, chosen])

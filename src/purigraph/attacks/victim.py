@@ -1,0 +1,133 @@
+"""The model under attack, as a function of the graph alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from purigraph.attacks.both_directions import both_directions
+from purigraph.attacks.losses import Loss
+from purigraph.errors import UnsupportedModelError
+from purigraph.graph.pair_graph import PairGraph
+from purigraph.metrics import accuracy
+
+Model: TypeAlias = Callable[[Any, Tensor, Tensor], Tensor]
+
+
+class Verdict(NamedTuple):
+    """How a model does on its targets: what the attacker wants low, and what it wants high."""
+
+    accuracy: float
+    loss: float
+
+    @classmethod
+    def none(cls) -> Verdict:
+        """The verdict that every other one beats."""
+        return cls(math.inf, -math.inf)
+
+    def beats(self, other: Verdict) -> bool:
+        """Whether the attacker prefers this one: a lower accuracy, or the same with a higher loss.
+
+        Nothing is won by driving a model to nan: such a verdict beats none.
+        """
+        if math.isnan(self.loss):
+            return False
+        if self.accuracy != other.accuracy:
+            return self.accuracy < other.accuracy
+        return self.loss > other.loss
+
+
+class Victim:
+    """A model with everything fixed but the graph.
+
+    Args:
+        model: called with (x, edge_index, edge_weight); gives logits (N, C).
+        x: whatever the model takes as node features; passed on as it is.
+        labels: (N,) int64.
+        targets: (M,) int64.
+        loss: of logits (M, C) and labels (M,), to be maximised.
+    """
+
+    def __init__(self, model: Model, x: Any, labels: Tensor, targets: Tensor, loss: Loss) -> None:
+        self._model, self._x, self._loss = model, x, loss
+        self._targets, self._num_nodes = targets, len(labels)
+        self._target_labels = labels[targets]
+
+    def logits(self, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        """(M, C), the targets' logits."""
+        logits = self._model(self._x, edge_index, edge_weight)
+        if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[0] != self._num_nodes:
+            found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            raise UnsupportedModelError(
+                f"The model must give logits of shape ({self._num_nodes}, number of classes), not {found}."
+            )
+        return logits[self._targets]
+
+    @torch.no_grad()
+    def relaxed(self, edge_index: Tensor, edge_weight: Tensor) -> Verdict:
+        """The verdict on an edge list with any weights; no gradient is computed."""
+        return self._judge(self.logits(edge_index, edge_weight))
+
+    def verdict(self, graph: PairGraph) -> Verdict:
+        """The verdict on a graph; no gradient is computed."""
+        return self.predict(graph)[0]
+
+    @torch.no_grad()
+    def predict(self, graph: PairGraph) -> tuple[Verdict, Tensor]:
+        """The verdict on a graph and (M,) bool, which targets are right."""
+        both = both_directions(graph)
+        logits = self.logits(both.edge_index, graph.weight[both.pair])
+        return self._judge(logits), logits.argmax(1) == self._target_labels
+
+    def _judge(self, logits: Tensor) -> Verdict:
+        return Verdict(accuracy(logits, self._target_labels), float(self._loss(logits, self._target_labels)))
+
+    @torch.enable_grad()  # type: ignore[untyped-decorator]
+    def gradient(self, edge_index: Tensor, edge_weight: Tensor) -> tuple[Verdict, Tensor]:
+        """The verdict and the loss's gradient with respect to `edge_weight` (M,), in one pass.
+
+        Entries where the gradient is not finite are 0: an attack that stops there would flatter the model.
+
+        Raises:
+            UnsupportedModelError: if the output does not depend on `edge_weight` differentiably.
+        """
+        weight = edge_weight.detach().requires_grad_()
+        logits = self.logits(edge_index, weight)
+        gradient = None
+        if logits.requires_grad:
+            loss = self._loss(logits, self._target_labels)
+            (gradient,) = torch.autograd.grad(loss, weight, allow_unused=True)
+        if gradient is None:
+            raise UnsupportedModelError(
+                "The model's output does not depend on edge_weight, so there is no gradient to follow. Give a "
+                "model that uses edge_weight without detaching it, or attack with 'evolutionary', which needs "
+                "predictions only."
+            )
+        logits = logits.detach()
+        verdict = Verdict(accuracy(logits, self._target_labels), float(loss.detach()))
+        return verdict, torch.nan_to_num_(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+@contextmanager
+def frozen(model: Model) -> Iterator[None]:
+    """Put a module into evaluation mode without parameter gradients; leave it exactly as it was."""
+    if not isinstance(model, nn.Module):
+        yield
+        return
+    modes = [(module, module.training) for module in model.modules()]
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    model.eval()
+    for parameter in trainable:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        for parameter in trainable:
+            parameter.requires_grad_(True)

@@ -1,0 +1,53 @@
+"""The layer that meets the node features: dense, sparse, or prepared for many calls."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from purigraph.classifiers.base import NodeFeatures
+from purigraph.errors import InputError
+from purigraph.kernels import Features
+
+
+class FirstLayer(nn.Linear):
+    """A linear layer with dropout on its input, $X' W^T + b$, whatever form the features come in.
+
+    Dropping a zero changes nothing, so on sparse features dropout and product touch the non-zeros alone.
+
+    Args:
+        in_features: F.
+        out_features: Z.
+        bias: Whether there is a b.
+        dropout: The share of the input that is dropped in training.
+    """
+
+    def __init__(self, in_features: int, out_features: int, *, bias: bool = True, dropout: float = 0.0) -> None:
+        super().__init__(in_features, out_features, bias=bias)
+        self.dropout = dropout
+
+    def forward(self, x: NodeFeatures) -> Tensor:
+        """Shapes: (N, F) gives (N, Z)."""
+        width = x.num_features if isinstance(x, Features) else x.shape[-1]
+        if width != self.in_features:
+            raise InputError(f"x has {width} features, but the model was built for {self.in_features}.")
+        dropout = self.dropout if self.training else 0.0
+        if isinstance(x, Features):
+            bias = self.weight.new_zeros(self.out_features) if self.bias is None else self.bias
+            return x.linear(self.weight.t(), bias, dropout=dropout)
+        if x.layout == torch.strided:
+            return functional.linear(functional.dropout(x, dropout), self.weight, self.bias)
+        product: Tensor = torch.sparse.mm(_sparse_dropout(x, dropout), self.weight.t())
+        return product if self.bias is None else product + self.bias
+
+
+def _sparse_dropout(x: Tensor, dropout: float) -> Tensor:
+    if dropout == 0:
+        return x
+    if x.layout == torch.sparse_coo:
+        x = x.coalesce()
+        values = functional.dropout(x.values(), dropout)
+        return torch.sparse_coo_tensor(x.indices(), values, x.shape, is_coalesced=True)
+    values = functional.dropout(x.values(), dropout)
+    return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, size=x.shape, check_invariants=False)

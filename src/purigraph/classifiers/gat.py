@@ -1,0 +1,154 @@
+"""The graph attention network, with attention that respects edge weights."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from purigraph.classifiers.base import Classifier, NodeFeatures, classifiers
+from purigraph.classifiers.edges import Edges
+from purigraph.classifiers.first_layer import FirstLayer
+from purigraph.classifiers.propagation import propagate
+from purigraph.errors import InputError
+
+# exp of this is finite in single precision, with room to multiply.
+_LARGEST_EXPONENT = 60.0
+
+
+@classifiers.register("gat")
+class GAT(Classifier):
+    r"""The graph attention network of `Veličković et al. (2018) <https://arxiv.org/abs/1710.10903>`_.
+
+    Per layer and head, with $h = x W$, $s_{ij} = \mathrm{LeakyReLU}(a_1^T h_i + a_2^T h_j)$ and the edge weights
+    $w_{ij}$, $w_{ii} = 1$:
+
+    $$x'_i = b + \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} h_j, \qquad
+      \alpha_{ij} = \frac{w_{ij}^{c} \exp s_{ij}}{\sum_{k \in N(i) \cup \{i\}} w_{ik}^{c} \exp s_{ik}}$$
+
+    The weight stands outside the exponential: an edge of weight 0 gets no attention, and the gradient is finite
+    there. With $c = 1$ an edge of weight 2 counts as two edges. $c = 1 / \ln 2$ is the form of `Geisler et al. (2021)
+    <https://arxiv.org/abs/2110.14038>`_ and of the paper's code, which add $\log_2 w_{ij}$ to $s_{ij}$: infinite at
+    weight 0, and with a gradient that vanishes on the way there, which hides new edges from an attacker. On unweighted
+    graphs c makes no difference.
+
+    Args:
+        in_channels: F, the number of features.
+        out_channels: C, the number of classes.
+        hidden_channels: The width of the hidden layers, all heads together.
+        num_layers: The number of layers.
+        heads: The heads of the hidden layers, whose outputs stand side by side; the last layer has one.
+        dropout: The share that is dropped after every hidden layer.
+        input_dropout: The share of the features that is dropped.
+        attention_dropout: The share of the attention that is dropped.
+        negative_slope: Of the LeakyReLU.
+        weight_exponent: c, at least 1 (below, the gradient at weight 0 is infinite).
+
+    Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
+    """
+
+    _shares = ("dropout", "input_dropout", "attention_dropout")
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 64,
+        num_layers: int = 2,
+        heads: int = 1,
+        dropout: float = 0.5,
+        input_dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        negative_slope: float = 0.2,
+        weight_exponent: float = 1.0,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            hidden_channels=hidden_channels,
+            num_layers=num_layers,
+            heads=heads,
+            dropout=dropout,
+            input_dropout=input_dropout,
+            attention_dropout=attention_dropout,
+            negative_slope=negative_slope,
+            weight_exponent=weight_exponent,
+        )
+        if hidden_channels % heads:
+            raise InputError(f"GAT: hidden_channels ({hidden_channels}) must be a multiple of heads ({heads}).")
+        if not weight_exponent >= 1:
+            raise InputError(f"GAT: weight_exponent must be at least 1, not {weight_exponent!r}.")
+        self.weight_exponent = weight_exponent
+        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+        self.first = FirstLayer(widths[0], widths[1], bias=False, dropout=input_dropout)
+        self.others = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
+        self.attention = nn.ModuleList(
+            Attention(width, 1 if last else heads, dropout=attention_dropout, negative_slope=negative_slope)
+            for width, last in zip(widths[1:], [*[False] * (num_layers - 1), True], strict=True)
+        )
+        self.dropout = nn.Dropout(dropout)
+        for layer in (self.first, *self.others):
+            nn.init.xavier_uniform_(layer.weight)
+
+    def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """Classify every node; see `Classifier.forward`."""
+        h: Tensor = self.first(x)
+        edges = Edges(edge_index, edge_weight, h.shape[0], h.dtype)
+        weight = edges.weight if self.weight_exponent == 1 else edges.weight**self.weight_exponent
+        h = self.attention[0](h, edges, weight)
+        for layer, attention in zip(self.others, list(self.attention)[1:], strict=True):
+            h = attention(layer(self.dropout(h.relu())), edges, weight)
+        return h
+
+
+class Attention(nn.Module):
+    r"""The aggregation of one layer: $b + \sum_j \alpha_{ij} h_j$ per head; see `GAT`.
+
+    Args:
+        channels: Z, all heads together.
+        heads: Their number.
+        dropout: The share of the attention that is dropped.
+        negative_slope: Of the LeakyReLU.
+
+    Shapes: h (N, Z) gives (N, Z).
+    """
+
+    def __init__(self, channels: int, heads: int, *, dropout: float, negative_slope: float) -> None:
+        super().__init__()
+        self.heads, self.negative_slope = heads, negative_slope
+        self.target = nn.Parameter(torch.empty(heads, channels // heads))
+        self.source = nn.Parameter(torch.empty(heads, channels // heads))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.dropout = nn.Dropout(dropout)
+        nn.init.xavier_uniform_(self.target)
+        nn.init.xavier_uniform_(self.source)
+
+    def forward(self, h: Tensor, edges: Edges, weight: Tensor) -> Tensor:
+        """Aggregate `h` (N, Z) along the edges; `weight` (M,) is $w^c$ in their order."""
+        parts = h.view(h.shape[0], self.heads, -1)
+        of_target, of_source = (parts * self.target).sum(-1), (parts * self.source).sum(-1)
+        outputs = []
+        for head in range(self.heads):
+            value, loop = self._attention(of_target[:, head], of_source[:, head], edges, weight)
+            outputs.append(propagate(edges.pattern, value, parts[:, head], loop))
+        return torch.cat(outputs, dim=1) + self.bias
+
+    def _attention(self, of_target: Tensor, of_source: Tensor, edges: Edges, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """(M,) the attention of every edge and (N,) of every self-loop."""
+        score = of_target.index_select(0, edges.target) + of_source.index_select(0, edges.source)
+        score = functional.leaky_relu(score, self.negative_slope)
+        loop_score = functional.leaky_relu(of_target + of_source, self.negative_slope)
+        with torch.no_grad():
+            # The shift that keeps exp in range must not come from an edge of weight 0: its score can be so much
+            # larger than all others that these would vanish. Of s + log w it can't.
+            effective = torch.where(weight > 0, score + weight.log(), -math.inf)
+            shift = loop_score.scatter_reduce(0, edges.target, effective, "amax")
+        exponent = (score - shift.index_select(0, edges.target)).clamp(max=_LARGEST_EXPONENT)
+        mass, loop_mass = weight * exponent.exp(), (loop_score - shift).exp()
+        total = loop_mass.index_add(0, edges.target, mass)
+        attention, loop = mass / total.index_select(0, edges.target), loop_mass / total
+        return self.dropout(attention), self.dropout(loop)

@@ -1,0 +1,124 @@
+"""What an attacker may spend: flips in all, and flips at every node."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from purigraph.errors import BudgetError
+from purigraph.graph.pair_graph import PairGraph
+from purigraph.graph.perturbation import Perturbation
+
+Kind = Literal["incident", "half_degree", "absolute"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A budget worked out for one graph.
+
+    Attributes:
+        total: the number of undirected flips in all.
+        local: (N,) int64, the number of flips at every node; None where nodes have no limit of their own.
+    """
+
+    total: int
+    local: Tensor | None = None
+
+    def check(self, perturbation: Perturbation) -> None:
+        """Raise `BudgetError` if the perturbation spends more than this."""
+        if len(perturbation) > self.total:
+            raise BudgetError(f"{len(perturbation)} flips were made; the budget allows {self.total}.")
+        if self.local is None:
+            return
+        spent = perturbation.degree()
+        over = spent > self.local.cpu()
+        if over.any():
+            node = int(over.nonzero()[0])
+            raise BudgetError(
+                f"{int(spent[node])} flips were made at node {node}; its local budget allows "
+                f"{int(self.local[node])} ({int(over.sum())} nodes are over theirs)."
+            )
+
+
+@dataclass(frozen=True)
+class Budget:
+    r"""How much of a graph an attacker may change, before the graph is known.
+
+    With targets $T$, edges $E$ and degrees $d$, the number of undirected flips is
+    $\Delta = \mathrm{round}(\epsilon \cdot |\{e \in E : e \cap T \neq \emptyset\}|)$ (`incident`),
+    $\Delta = \mathrm{round}(\epsilon \cdot \sum_{v \in T} d_v / 2)$ (`half_degree`), or the amount itself
+    (`absolute`). `half_degree` is what the paper prints, `incident` what its numbers were made with: an edge
+    between a target and another node counts in full, so that it is about twice as large. A local budget allows
+    $\lfloor \lambda d_v \rfloor$ flips at every node $v$
+    (`Gosch et al. 2023 <https://arxiv.org/abs/2306.15427>`_).
+
+    Args:
+        amount: $\epsilon$, or the number of flips if absolute.
+        kind: `incident`, `half_degree` or `absolute`.
+        local: $\lambda$, the share of its degree that may be flipped at a node; None for no local budget.
+
+    >>> from purigraph.graph import PairGraph
+    >>> path = PairGraph(4, torch.tensor([[0, 1, 2], [1, 2, 3]]))
+    >>> target = torch.tensor([1])
+    >>> Budget(1.0).resolve(path, target), Budget(1.0, "half_degree").resolve(path, target)
+    (2, 1)
+    """
+
+    amount: float
+    kind: Kind = "incident"
+    local: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise BudgetError(f"A budget's kind is one of {', '.join(get_args(Kind))}, not {self.kind!r}.")
+        if not (math.isfinite(self.amount) and self.amount >= 0):
+            raise BudgetError(f"A budget is a finite number and not negative; {self.amount} is not.")
+        if self.kind == "absolute" and self.amount != int(self.amount):
+            raise BudgetError(f"An absolute budget is a whole number of flips, not {self.amount}.")
+        if self.local is not None and not (math.isfinite(self.local) and self.local >= 0):
+            raise BudgetError(f"A local budget is a finite share and not negative; {self.local} is not.")
+
+    @classmethod
+    def of(cls, value: Budget | int) -> Budget:
+        """A budget as it is; a whole number as an absolute one."""
+        if isinstance(value, Budget):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return cls(value, "absolute")
+        raise BudgetError(
+            f"A budget is a whole number of flips or a Budget, not {value!r}: "
+            "for a share of the edges write Budget(0.1)."
+        )
+
+    def resolve(self, graph: PairGraph, targets: Tensor) -> int:
+        """The number of undirected flips for `targets` (M,) in `graph`, rounded to the nearest.
+
+        Raises:
+            BudgetError: when it exceeds the number of pairs that the graph has.
+        """
+        possible = graph.num_nodes * (graph.num_nodes - 1) // 2
+        if self.kind == "absolute":
+            flips = int(self.amount)
+        elif self.kind == "incident":
+            is_target = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
+            is_target[targets] = True
+            flips = round(self.amount * int(is_target[graph.pairs].any(0).sum()))
+        else:
+            flips = round(self.amount * int(graph.degree()[torch.unique(targets)].sum()) / 2)
+        if flips > possible:
+            raise BudgetError(
+                f"A budget of {flips} flips exceeds the {possible} pairs of {graph.num_nodes} nodes."
+            )
+        return flips
+
+    def limits(self, graph: PairGraph, targets: Tensor) -> Limits:
+        """The whole budget for one graph: in all, and at every node."""
+        total = self.resolve(graph, targets)
+        if self.local is None:
+            return Limits(total)
+        # The small term keeps shares such as 0.29 * 100 from falling below the whole number that they are.
+        return Limits(total, torch.floor(self.local * graph.degree().double() + 1e-9).long())

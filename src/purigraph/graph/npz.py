@@ -1,0 +1,219 @@
+"""The graph file: one `.npz` archive of plain arrays, nothing pickled.
+
+- `edges`: (2, E) integers, each undirected edge once or in both directions;
+- `x`: (N, F) numbers, the dense node features; or their CSR parts as SciPy has them: `x_data`, `x_indices`,
+  `x_indptr`, `x_shape`;
+- `edge_weight` (optional): (E,) floating point, finite and not negative, one per column of `edges`;
+- `y` (optional): (N,) integers, the labels;
+- `train_mask`, `val_mask`, `test_mask` (optional): booleans, (N,), or (N, S) for S splits.
+
+Any other key is left alone. To write such a file without purigraph:
+
+    np.savez_compressed("graph.npz", edges=edges, x=x)
+"""
+
+from __future__ import annotations
+
+import difflib
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse as scipy_sparse
+from torch import Tensor
+from torch_geometric.data import Data
+
+from purigraph.errors import GraphError
+from purigraph.files import atomic_path
+from purigraph.graph.border import read_data, read_edge_index
+from purigraph.graph.sparse_features import csr_from_scipy, csr_to_scipy
+from purigraph.graph.splits import MASKS
+
+CSR_KEYS = ("x_data", "x_indices", "x_indptr", "x_shape")
+OPTIONAL_KEYS = ("edge_weight", "y", *MASKS)
+KNOWN_KEYS = ("edges", "x", *CSR_KEYS, *OPTIONAL_KEYS)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def save_npz(data: Data, path: str | Path) -> None:
+    """Write a graph file, atomically: features, edges (each once), and weights, labels and masks if there.
+
+    Features in a torch CSR tensor are written as CSR parts. Other attributes of `data` aren't written.
+
+    Raises:
+        GraphError: When `data` isn't an undirected graph with features.
+    """
+    if data.x is None:
+        raise GraphError(f"data.x is missing: a graph file holds node features ({path} was not written).")
+    graph, entries = read_data(data)
+    loops = entries.pair < 0
+    edges = torch.cat([graph.pairs, data.edge_index[:, loops].to(graph.pairs.device)], dim=1)
+    arrays: dict[str, Array] = {"edges": _numpy(edges)}
+    if "edge_weight" in data:
+        arrays["edge_weight"] = _numpy(torch.cat([graph.weight, entries.weight[loops]]))
+    if data.x.layout == torch.strided:
+        arrays["x"] = _numpy(data.x)
+    else:
+        csr = csr_to_scipy(data.x.to_sparse_csr())
+        parts = (csr.data, csr.indices, csr.indptr, np.asarray(csr.shape, dtype=np.int64))
+        arrays.update(zip(CSR_KEYS, parts, strict=True))
+    arrays.update({key: _numpy(data[key]) for key in ("y", *MASKS) if key in data})
+    # NumPy appends .npz to a file name that lacks it, but not to an open file.
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub takes allow_pickle for an array
+
+
+def load_npz(path: str | Path, *, sparse: bool = False) -> Data:
+    """Read a graph file: a `Data` whose `edge_index` (2, 2E) has both directions, sorted by (row, column).
+
+    Features are float32 (float64 stays), labels int64; `edge_weight` is there if the file has it. Self-loops
+    are kept.
+
+    Args:
+        path: The file.
+        sparse: Give the features as a torch CSR tensor instead of a dense one.
+
+    Raises:
+        GraphError: Naming the file, the key and what is wrong with it.
+    """
+    arrays = _read(Path(path))
+    x = _features(arrays, path, sparse=sparse)
+    num_nodes = x.shape[0]
+    edge_index, edge_weight = _edges(arrays, num_nodes, path)
+    data = Data(x=x, edge_index=edge_index)
+    if edge_weight is not None:
+        data.edge_weight = edge_weight
+    if "y" in arrays:
+        y = arrays["y"]
+        _check(y.shape == (num_nodes,) and y.dtype.kind in "iu", path, "y", f"({num_nodes},) integer", y)
+        data.y = torch.from_numpy(y.astype(np.int64))
+    for key in MASKS:
+        if key in arrays:
+            mask = arrays[key]
+            fits = mask.dtype == bool and mask.ndim in (1, 2) and mask.shape[0] == num_nodes
+            _check(fits, path, key, f"({num_nodes},) or ({num_nodes}, number of splits) bool", mask)
+            data[key] = torch.from_numpy(mask)
+    return data
+
+
+def _read(path: Path) -> dict[str, Array]:
+    if not path.is_file():
+        raise GraphError(f"There is no file {path}.")
+    if not zipfile.is_zipfile(path):
+        raise GraphError(
+            f"{path} is not a graph file (an .npz archive of NumPy arrays): "
+            "it is damaged, cut short or foreign."
+        )
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            _check_keys(path, archive.files)
+            return {key: archive[key] for key in archive.files if key in KNOWN_KEYS}
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
+        if isinstance(error, GraphError):
+            raise
+        # NumPy's words for an array of Python objects name allow_pickle; anything else is a broken archive.
+        reason = (
+            "it holds pickled objects, which are never opened: save plain arrays"
+            if "allow_pickle" in str(error)
+            else f"the file is damaged ({error})"
+        )
+        raise GraphError(f"{path} can't be read as a graph file: {reason}.") from None
+
+
+def _check_keys(path: Path, found: list[str]) -> None:
+    listing = f"It has: {', '.join(found) or 'nothing'}."
+    if "edges" not in found:
+        raise GraphError(f"{path} has no array `edges` (2, number of edges). {listing}")
+    present = [key for key in CSR_KEYS if key in found]
+    if "x" in found and present:
+        raise GraphError(f"{path} has both `x` and `{present[0]}`: keep the dense or the sparse features.")
+    if "x" not in found and len(present) < len(CSR_KEYS):
+        missing = [key for key in CSR_KEYS if key not in found] if present else ["x"]
+        raise GraphError(
+            f"{path} has no array {' or '.join(f'`{key}`' for key in missing)}: node features are `x` "
+            f"(N, F), or the CSR parts {', '.join(CSR_KEYS)}. {listing}"
+        )
+    for key in set(found) - set(KNOWN_KEYS):
+        meant = difflib.get_close_matches(key.lower(), OPTIONAL_KEYS, n=1, cutoff=0.85)
+        if meant and meant[0] not in found:
+            raise GraphError(
+                f"{path} has an array `{key}`: the name is `{meant[0]}`. Rename it or remove it."
+            )
+
+
+def _features(arrays: dict[str, Array], path: str | Path, *, sparse: bool) -> Tensor:
+    if "x" in arrays:
+        x = arrays["x"]
+        _check(x.ndim == 2 and x.dtype.kind in "fiub", path, "x", "(N, F) of numbers", x)
+        x = _floating(x)
+        _check_finite(x, path, "x")
+        return csr_from_scipy(scipy_sparse.csr_array(x)) if sparse else torch.from_numpy(x)
+    values, indices, indptr, shape = (arrays[key] for key in CSR_KEYS)
+    _check(shape.shape == (2,) and shape.dtype.kind in "iu", path, "x_shape", "(2,) integer", shape)
+    _check(values.ndim == 1 and values.dtype.kind in "fiub", path, "x_data", "(nnz,) of numbers", values)
+    values = _floating(values)
+    _check_finite(values, path, "x_data")
+    try:
+        csr = scipy_sparse.csr_array((values, indices, indptr), shape=tuple(int(size) for size in shape))
+        csr.check_format(full_check=True)
+    except (ValueError, TypeError, IndexError) as error:
+        raise GraphError(f"{path}: {', '.join(CSR_KEYS)} are no CSR matrix ({error}).") from None
+    return csr_from_scipy(csr) if sparse else torch.from_numpy(csr.toarray())
+
+
+def _edges(arrays: dict[str, Array], num_nodes: int, path: str | Path) -> tuple[Tensor, Tensor | None]:
+    edges = arrays["edges"]
+    _check(
+        edges.ndim == 2 and edges.shape[0] == 2 and edges.dtype.kind in "iu",
+        path,
+        "edges",
+        "(2, E) integer",
+        edges,
+    )
+    edge_index = torch.from_numpy(edges.astype(np.int64))
+    weight = None
+    if "edge_weight" in arrays:
+        given = arrays["edge_weight"]
+        expected = f"({edges.shape[1]},) floating point"
+        _check(
+            given.shape == (edges.shape[1],) and given.dtype.kind == "f", path, "edge_weight", expected, given
+        )
+        weight = torch.from_numpy(_floating(given))
+    try:
+        graph, entries = read_edge_index(edge_index, weight, num_nodes)
+    except GraphError as error:
+        raise GraphError(f"{path}: {error} (edge_index is the array `edges`.)") from None
+    both, both_weight = graph.edge_index()
+    loops = entries.pair < 0
+    if loops.any():
+        both = torch.cat([both, edge_index[:, loops]], dim=1)
+        both_weight = torch.cat([both_weight, entries.weight[loops]])
+        order = torch.argsort(both[0] * num_nodes + both[1], stable=True)
+        both, both_weight = both[:, order], both_weight[order]
+    return both, None if weight is None else both_weight
+
+
+def _floating(array: Array) -> Array:
+    """Native float64 stays; everything else becomes float32."""
+    return array.astype(np.float64 if array.dtype == np.float64 else np.float32, copy=False)
+
+
+def _numpy(tensor: Tensor) -> Array:
+    array: Array = tensor.detach().cpu().numpy()
+    return array
+
+
+def _check(fits: bool, path: str | Path, key: str, expected: str, found: Array) -> None:
+    if not fits:
+        raise GraphError(f"{path}: `{key}` must be {expected}; it is {found.shape} {found.dtype}.")
+
+
+def _check_finite(array: Array, path: str | Path, key: str) -> None:
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = [int(index) for index in np.argwhere(bad)[0]]
+        raise GraphError(f"{path}: `{key}` is not finite at {first} ({int(bad.sum())} such entries).")

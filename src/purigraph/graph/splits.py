@@ -1,0 +1,188 @@
+"""Splits: which nodes are trained on, validated on and tested on, and the graphs that each phase may see.
+
+The protocol is the paper's: a few labelled nodes per class, a stratified share of test nodes, and every
+other node an unlabelled training node. It is inductive: training never sees a validation or a test node,
+validation never sees a test node.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from purigraph.errors import GraphError, InputError
+from purigraph.graph.sparse_features import select_rows
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+@dataclass(frozen=True)
+class InductiveSplit:
+    """The three nested graphs of an inductive split, each an induced subgraph of the whole graph.
+
+    Every graph carries `n_id` (M,) int64, ascending: its node k is node `n_id[k]` of the whole graph; and the
+    three masks (M,), restricted to it.
+
+    Attributes:
+        train: The nodes that are neither validation nor test: labelled (`train_mask`) and unlabelled.
+        validation: The training nodes and the validation nodes.
+        test: All nodes.
+    """
+
+    train: Data
+    validation: Data
+    test: Data
+
+
+def attach_split(
+    data: Data,
+    *,
+    seed: int,
+    train_per_class: int = 20,
+    val_per_class: int = 20,
+    test_share: float = 0.1,
+) -> Data:
+    r"""A copy of `data` with boolean `train_mask`, `val_mask` and `test_mask`, each (N,), drawn per class.
+
+    Of a class with n nodes, `train_per_class` are for training, `val_per_class` for validation and
+    $\lceil \mathrm{test\_share} \cdot n \rceil$ for testing. The rest, and every node with a negative label,
+    are unlabelled training nodes, in none of the masks. Tensors are shared with `data`, which isn't changed.
+
+    Args:
+        data: A graph with integer labels `y` (N,).
+        seed: The same seed gives the same split; no global random state is read or changed.
+        train_per_class: Labelled training nodes of each class.
+        val_per_class: Validation nodes of each class.
+        test_share: The share of each class that is tested on, rounded up to whole nodes.
+
+    Raises:
+        InputError: When a number is out of range.
+        GraphError: When labels are missing or a class has too few nodes, naming the class.
+    """
+    if train_per_class < 0 or val_per_class < 0:
+        raise InputError(
+            f"train_per_class and val_per_class can't be negative: got {train_per_class} and {val_per_class}."
+        )
+    if not 0 <= test_share < 1:
+        raise InputError(f"test_share must be in [0, 1), not {test_share}.")
+    labels = _labels(data)
+    rng = np.random.default_rng(seed)
+    masks = {name: np.zeros(len(labels), dtype=bool) for name in MASKS}
+    for label in np.unique(labels[labels >= 0]):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        # 0.1 * 70 is 7.000000000000001 in floating point, and must not become 8.
+        num_test = math.ceil(test_share * len(members) - 1e-9)
+        needed = train_per_class + val_per_class + num_test
+        if len(members) < needed:
+            raise GraphError(
+                f"class {label} has {len(members)} nodes, but the split needs {needed}: {train_per_class} "
+                f"for training, {val_per_class} for validation and {num_test} for testing. Lower "
+                f"train_per_class or val_per_class, or give this class's nodes the label -1 (unlabelled)."
+            )
+        ends = np.cumsum([train_per_class, val_per_class, num_test])
+        for name, chosen in zip(MASKS, np.split(members, ends)[:3], strict=True):
+            masks[name][chosen] = True
+    out = copy.copy(data)
+    for name, mask in masks.items():
+        out[name] = torch.from_numpy(mask).to(data.y.device)
+    return out
+
+
+def inductive_split(data: Data, *, split: int = 0) -> InductiveSplit:
+    """Cut `data` into the graphs that training, validation and testing may see.
+
+    Edges keep their order and their weights; what isn't a node's or an edge's attribute is carried along.
+
+    Args:
+        data: A graph with boolean masks `train_mask`, `val_mask`, `test_mask`: (N,), or (N, S) for S splits.
+        split: Which of the S splits.
+
+    Raises:
+        GraphError: When a mask is missing, has another shape or type, or shares a node with another mask.
+        InputError: When there is no such split.
+    """
+    train, validation, test = (_mask(data, name, split) for name in MASKS)
+    for left, right, both in (
+        ("train_mask", "val_mask", train & validation),
+        ("train_mask", "test_mask", train & test),
+        ("val_mask", "test_mask", validation & test),
+    ):
+        if both.any():
+            raise GraphError(
+                f"{left} and {right} share {int(both.sum())} nodes, the first is node "
+                f"{int(both.nonzero()[0])}: each node can have one role only."
+            )
+    whole = copy.copy(data)
+    for name, mask in zip(MASKS, (train, validation, test), strict=True):
+        whole[name] = mask
+    return InductiveSplit(
+        train=_induced(whole, ~(validation | test)),
+        validation=_induced(whole, ~test),
+        test=_induced(whole, torch.ones_like(test)),
+    )
+
+
+def choose_split(data: Data, split: int) -> Data:
+    """A copy of `data` whose masks are the columns `split` of its (N, S) masks."""
+    out = copy.copy(data)
+    for name in MASKS:
+        out[name] = _mask(data, name, split)
+    return out
+
+
+def _labels(data: Data) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    if "y" not in data:
+        raise GraphError("A stratified split needs labels: data.y is missing.")
+    y = data.y
+    if y.dim() != 1 or y.is_floating_point() or len(y) != data.num_nodes:
+        raise GraphError(
+            f"data.y must hold one integer label per node, shape ({data.num_nodes},); "
+            f"it is {tuple(y.shape)} {y.dtype}."
+        )
+    labels: np.ndarray[tuple[int], np.dtype[np.int64]] = y.cpu().numpy().astype(np.int64)
+    return labels
+
+
+def _mask(data: Data, name: str, split: int) -> Tensor:
+    if name not in data:
+        raise GraphError(
+            f"data.{name} is missing: draw a split with purigraph.graph.attach_split(data, seed=0), or set "
+            f"{', '.join(MASKS)} yourself."
+        )
+    mask: Tensor = data[name]
+    if mask.dtype != torch.bool or mask.dim() not in (1, 2) or mask.shape[0] != data.num_nodes:
+        raise GraphError(
+            f"data.{name} must be boolean with one entry per node, shape ({data.num_nodes},) or "
+            f"({data.num_nodes}, number of splits); it is {tuple(mask.shape)} {mask.dtype}."
+        )
+    num_splits = mask.shape[1] if mask.dim() == 2 else 1
+    if not 0 <= split < num_splits:
+        raise InputError(f"split must be in 0..{num_splits - 1} for data.{name}, not {split}.")
+    return mask[:, split] if mask.dim() == 2 else mask
+
+
+def _induced(data: Data, keep: Tensor) -> Data:
+    """The induced subgraph on the nodes of the mask `keep` (N,), in their order."""
+    nodes = keep.nonzero().squeeze(1)
+    position = torch.full_like(keep, -1, dtype=torch.int64)
+    position[nodes] = torch.arange(len(nodes), device=keep.device)
+    ends = position[data.edge_index]
+    inside = (ends >= 0).all(0)
+    out = copy.copy(data)
+    for key, value in data.to_dict().items():
+        if key == "edge_index":
+            out[key] = ends[:, inside]
+        elif data.is_edge_attr(key):
+            out[key] = value[inside]
+        elif data.is_node_attr(key):
+            out[key] = select_rows(value, nodes)
+    if "num_nodes" in data:
+        out.num_nodes = len(nodes)
+    out.n_id = nodes
+    return out

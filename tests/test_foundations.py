@@ -135,7 +135,9 @@ def test_progress_speaks_in_lines_off_a_terminal(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == ""
 
 
-def test_progress_draws_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_draws_a_bar_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     with progress("work", 2) as report:
         report.update(1, loss=0.5)

@@ -38,6 +38,10 @@ class Protected(nn.Module):
         assert self.weight_arg is not None
         return self.classifier(x, edge_index, *args, **{self.weight_arg: weight}, **kwargs)
 
+    def with_purifier(self, purifier: Purifier) -> Protected:
+        """The same classifier behind another purifier (say, with other settings)."""
+        return Protected(self.classifier, purifier, self.weight_arg, self.threshold)
+
     def extra_repr(self) -> str:
         """Shown beside the two parts."""
         return f"threshold={self.threshold}" if self.threshold is not None else f"weight_arg={self.weight_arg!r}"
@@ -101,5 +105,5 @@ def _require_weights(classifier: nn.Module, weight_arg: str) -> None:
     # PyG's ready-made models all accept `edge_weight`; those that can't use it drop it without a word.
     if weight_arg == "edge_weight" and getattr(classifier, "supports_edge_weight", True) is False:
         raise UnsupportedModelError(
-            f"{type(classifier).__name__} accepts edge_weight but ignores it (supports_edge_weight is False): {way_out}."
+            f"{type(classifier).__name__} accepts edge_weight but ignores it (supports_edge_weight=False): {way_out}."
         )

@@ -136,7 +136,9 @@ def parameters_of(model: LinkModel) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize(("num_nodes", "num_pairs"), [(40, 90), (400, 1500)])
-@pytest.mark.parametrize(("dtype", "close", "close_gradient"), [(torch.float32, 1e-5, 1e-4), (torch.float64, 1e-12, 1e-11)])
+@pytest.mark.parametrize(
+    ("dtype", "close", "close_gradient"), [(torch.float32, 1e-5, 1e-4), (torch.float64, 1e-12, 1e-11)]
+)
 def test_the_split_equals_the_printed_equations(
     num_nodes: int, num_pairs: int, dtype: torch.dtype, close: float, close_gradient: float
 ) -> None:

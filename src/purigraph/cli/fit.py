@@ -7,8 +7,16 @@ from typing import Annotated
 
 import typer
 
-from purigraph.cli.common import DeviceOption, GraphArgument, JsonOption, SeedOption, SetOption
-from purigraph.cli.common import load_graph, print_json, read_settings
+from purigraph.cli.common import (
+    DeviceOption,
+    GraphArgument,
+    JsonOption,
+    SeedOption,
+    SetOption,
+    load_graph,
+    print_json,
+    read_settings,
+)
 
 NAME = "fit"
 HELP = "Train a purifier on a trusted graph and save it to a folder."
@@ -52,9 +60,7 @@ def run(
     if inductive:
         split = inductive_split(data)
         train, validation = split.train, split.validation
-    purifier.fit(
-        train, validation=validation, seed=seed, checkpoint=checkpoint, progress=not as_json, **given
-    )
+    purifier.fit(train, validation=validation, seed=seed, checkpoint=checkpoint, progress=not as_json, **given)
     purifier.save_pretrained(output)
     if as_json:
         print_json({"model": str(output), **purifier.report.record()})

@@ -1,0 +1,26 @@
+"""Measuring a defence: robust accuracy, the worst case, edge detection, convergence."""
+
+from purigraph.evaluation.affected import affected_nodes, unaffected_share
+from purigraph.evaluation.convergence import Convergence, convergence, lipschitz_constant
+from purigraph.evaluation.edge_detection import EdgeDetection, edge_detection
+from purigraph.evaluation.robust_accuracy import Evaluation, Record, evaluate, model_accuracy, predict
+from purigraph.evaluation.worst_case import Member, WorstCase, default_ensemble, worst_case
+
+__all__ = [
+    "Convergence",
+    "EdgeDetection",
+    "Evaluation",
+    "Member",
+    "Record",
+    "WorstCase",
+    "affected_nodes",
+    "convergence",
+    "default_ensemble",
+    "edge_detection",
+    "evaluate",
+    "lipschitz_constant",
+    "model_accuracy",
+    "predict",
+    "unaffected_share",
+    "worst_case",
+]

@@ -232,6 +232,23 @@ class GPRGAE(Pretrained, Purifier):
             probability = links.logits(h, graph, pairs, first_codes).sigmoid().mean(0)
         return entries.spread(probability)
 
+    def with_settings(self, **changes: Any) -> GPRGAE:
+        """The same trained purifier with other purification settings (alpha, tolerance, max_steps, threshold).
+
+        The parameters are shared, so that nothing is copied.
+        """
+        fixed = {"in_channels", "hops", "node_channels", "edge_channels", "encoder", "self_loops"} & changes.keys()
+        if fixed:
+            raise InputError(f"{', '.join(sorted(fixed))} belong to the trained parameters and can't be changed.")
+        config = self.config.replace(**changes)
+        other = GPRGAE(**{**config.model_dump(), "in_channels": None})
+        other.config, other.links, other.provenance = config, self.links, self.provenance
+        return other
+
+    def extra_repr(self) -> str:
+        """The configuration, for `print(model)`."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.config.model_dump().items())
+
     def _built(self) -> LinkModel:
         if self.links is None:
             raise NotFittedError("This GPRGAE is not trained yet: call fit(data), or GPRGAE.from_pretrained(folder).")

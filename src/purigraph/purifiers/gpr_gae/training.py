@@ -108,15 +108,7 @@ def fit(
 ) -> FitReport:
     """Train `model` in place and leave it at its best validation epoch (see `GPRGAE.fit`)."""
     started = time.monotonic()
-    generator = torch.Generator().manual_seed(seed)
-    x, graph = _inputs(data, "data")
-    device, dtype = x.device, x.dtype if x.dtype.is_floating_point else torch.float32
-    links = model.build(x.shape[1], generator).to(device=device, dtype=dtype)
-    task = _prepare(x, graph, data, validation, settings, generator)
-    optimizer = torch.optim.Adam(
-        links.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-    )
-    run = _Run(links, task, settings, model.config.dropout, optimizer, generator, seed)
+    run = Training(model, data, validation, settings, seed=seed)
     if checkpoint is not None:
         run.resume(checkpoint)
     with show_progress("GPR-GAE", settings.epochs, progress) as report:
@@ -134,34 +126,52 @@ def fit(
         run.checkpoint().save(checkpoint)
     if run.best_epoch == 0:  # fewer epochs than `validate_every`
         run.validate()
-    links.load_state_dict(run.best_state)
-    optimizer.zero_grad()
+    run.links.load_state_dict(run.best_state)
+    run.optimizer.zero_grad()
     seconds = time.monotonic() - started
     return FitReport(run.best_epoch, run.best_auc, run.best_ap, run.epochs_run, seconds, seed, settings)
 
 
-class _Run:
-    """One training run: everything that changes from epoch to epoch, and its checkpoint."""
+class Training:
+    """One training run: everything that changes from epoch to epoch, and its checkpoint.
+
+    Args:
+        model: whose parameters are made anew and trained.
+        data: the training graph (see `GPRGAE.fit`).
+        validation: the validation graph, or None to hold out nodes of `data`.
+        settings: how to train.
+        seed: of everything random.
+    """
 
     def __init__(
         self,
-        links: LinkModel,
-        task: _Task,
-        settings: FitSettings,
-        dropout: float,
-        optimizer: torch.optim.Optimizer,
-        generator: torch.Generator,
-        seed: int,
+        model: GPRGAE,
+        data: Data,
+        validation: Data | None = None,
+        settings: FitSettings | None = None,
+        *,
+        seed: int = 0,
     ) -> None:
-        self.links, self.task, self.settings = links, task, settings
-        self.dropout, self.optimizer, self.generator = dropout, optimizer, generator
-        self.purpose = _purpose(task, settings, dropout, seed, links)
+        self.settings = settings or FitSettings()
+        self.generator = torch.Generator().manual_seed(seed)
+        x, graph = _inputs(data, "data")
+        self.links = model.build(x.shape[1], self.generator).to(device=x.device, dtype=x.dtype)
+        self.task = _prepare(x, graph, data, validation, self.settings, self.generator)
+        self.optimizer = torch.optim.Adam(
+            self.links.parameters(),
+            lr=self.settings.learning_rate,
+            weight_decay=self.settings.weight_decay,
+            fused=True,
+        )
+        self.dropout = model.config.dropout
+        self.purpose = _purpose(self.task, self.settings, self.dropout, seed, self.links)
         self.epochs_run, self.best_epoch = 0, 0
         self.auc = self.ap = self.best_auc = self.best_ap = float("nan")
-        self.best_state = _copy(links)
+        self.best_state = _copy(self.links)
 
     @property
     def finished(self) -> bool:
+        """Whether all epochs are done, or no better one is expected."""
         patience = self.settings.patience
         stale = patience is not None and self.epochs_run - self.best_epoch >= patience
         return self.epochs_run >= self.settings.epochs or stale
@@ -187,6 +197,7 @@ class _Run:
             self.best_state = _copy(self.links)
 
     def checkpoint(self) -> Checkpoint:
+        """Everything that is needed to go on."""
         tensors = {
             **with_prefix("model", self.links.state_dict()),
             **with_prefix("best", self.best_state),
@@ -197,6 +208,7 @@ class _Run:
         return Checkpoint(self.purpose, tensors, {name: getattr(self, name) for name in names})
 
     def resume(self, path: str | Path) -> None:
+        """Go on from a checkpoint of this very run, if there is one."""
         found = Checkpoint.load(path, self.purpose)
         if found is None:
             return

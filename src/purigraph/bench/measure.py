@@ -1,0 +1,65 @@
+"""Time by turns, memory by child processes."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+
+
+def by_turns(sides: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
+    """The median seconds of every side, called in turns so that all see the same machine; one round warms up."""
+    for work in sides.values():
+        work()
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, work in sides.items():
+            start = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - start)
+    return {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+
+
+def once(work: Callable[[], object]) -> float:
+    """The seconds of one call, for work that takes long enough to need no repetition."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def floor_seconds(num_nodes: int, rounds: int = 3) -> float:
+    """F: the time of one (N x 1024) . (1024 x 1024) product in single precision, into memory that is there."""
+    left, right = torch.randn(num_nodes, 1024), torch.randn(1024, 1024)
+    out = torch.empty(num_nodes, 1024)
+    return by_turns({"F": lambda: torch.mm(left, right, out=out)}, rounds=rounds)["F"]
+
+
+def memory_now() -> float:
+    """The resident memory of this process, in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+    return memory_peak()  # elsewhere only the peak is known
+
+
+def memory_peak() -> float:
+    """The highest resident memory of this process so far, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 if sys.platform != "darwin" else 1024**2)
+
+
+def child_memory(workload: str, side: str, **size: int) -> float:
+    """Peak memory in MB that a workload adds to a process, inputs included, measured in a child of its own."""
+    command = [sys.executable, "-m", "purigraph.bench.child", workload, side, json.dumps(size)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise RuntimeError(f"the {side} side of {workload} failed in its child process:\n{result.stderr[-2000:]}")
+    return float(json.loads(result.stdout.splitlines()[-1])["mb"])

@@ -1,0 +1,74 @@
+"""The reference side: the printed equations, one node encoding per step, the edge product per edge."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch_geometric.utils import negative_sampling
+
+from purigraph.graph import PairGraph, merge_codes
+from purigraph.kernels.reference import reference_encoding, reference_scores, reference_step
+from purigraph.metrics import ranking_scores
+from purigraph.purifiers.gpr_gae.links import LinkModel
+
+# Pairs scored at a time where all would not fit: 2 directions x 2,048 + 512 channels x 4 bytes each.
+_BATCH = 200_000
+
+
+def named_parameters(links: LinkModel, *, frozen: bool) -> dict[str, Tensor]:
+    """The parameters as the printed equations name them."""
+    live = links.frozen() if frozen else links.trainable()
+    p, q = live.code_weight.chunk(2, dim=1)
+    return {
+        "node_weight": live.node_weight,
+        "node_bias": live.node_bias,
+        "gamma": live.gamma,
+        "edge_weight": torch.cat([p, q]),
+        "edge_bias": live.code_constant[: p.shape[1]],
+        "score_weight": live.score_weight,
+        "score_bias": live.score_bias,
+    }
+
+
+def purify(links: LinkModel, x: Tensor, graph: PairGraph, steps: int) -> Tensor:
+    """`steps` steps with alpha = 1; differentiable in the graph's weights."""
+    parameters = named_parameters(links, frozen=True)
+    weight = graph.weight
+    for _ in range(steps):
+        weight = reference_step(x, graph.with_weight(weight), parameters, batch=_BATCH)
+    return weight
+
+
+def training_epoch(
+    links: LinkModel, optimizer: torch.optim.Optimizer, x: Tensor, graph: PairGraph, injection: float
+) -> None:
+    """One epoch with dense dropout, PyG's negative sampling and the loss of the paper."""
+    edge_index, _ = graph.edge_index()
+    count = round(injection * graph.num_pairs)
+    negative = negative_sampling(edge_index, graph.num_nodes, 2 * count, force_undirected=True)
+    negative = negative[:, negative[0] < negative[1]]
+    codes = torch.unique(negative[0] * graph.num_nodes + negative[1])
+    merged, at_original, _ = merge_codes(graph.codes, codes)
+    is_original = torch.zeros(len(merged), dtype=torch.bool)
+    is_original[at_original] = True
+    weight = (torch.rand(len(merged)) * 2 + 1) * (torch.rand(len(merged)) >= 0.2)
+    perturbed = PairGraph.from_codes(graph.num_nodes, merged, weight)
+    parameters = named_parameters(links, frozen=False)
+    encoding = reference_encoding(functional.dropout(x, 0.7), perturbed, parameters)
+    forward, backward = reference_scores(encoding, perturbed.pairs, parameters).sigmoid()
+    each = functional.binary_cross_entropy((forward + backward) / 2, is_original.float(), reduction="none")
+    loss = each[is_original].mean() + each[~is_original].mean() + 0.2 * (forward - backward).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+@torch.no_grad()
+def validate(links: LinkModel, x: Tensor, sets: list[tuple[PairGraph, PairGraph, Tensor]]) -> None:
+    """Score every validation set: (the graph, the scored pairs, which of them are true)."""
+    parameters = named_parameters(links, frozen=True)
+    for graph, scored, is_original in sets:
+        encoding = reference_encoding(x, graph, parameters)
+        probability = reference_scores(encoding, scored.pairs, parameters).sigmoid().mean(0)
+        ranking_scores(probability[is_original], probability[~is_original])

@@ -1,0 +1,232 @@
+"""The pieces of work that are measured, each with our side and the one it is compared with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.contrib.nn import PRBCDAttack
+
+from purigraph.attacks import PRBCD, losses
+from purigraph.attacks.projections import project_global
+from purigraph.attacks.union import Union
+from purigraph.attacks.victim import Victim, frozen
+from purigraph.bench import reference
+from purigraph.classifiers import GCN
+from purigraph.datasets import citation_network
+from purigraph.errors import InputError
+from purigraph.graph import PairGraph, as_pair_graph, merge_codes
+from purigraph.graph.sampling import sample_non_edges
+from purigraph.protection import protect
+from purigraph.purifiers import GPRGAE
+from purigraph.purifiers.gpr_gae.training import Training
+
+STEPS = 5
+
+
+class Workload(ABC):
+    """A piece of work on the embedded graph of a given size, with a random purifier of the paper's shape.
+
+    Args:
+        num_nodes: N.
+        num_edges: E, undirected.
+        num_features: F.
+        block: candidate pairs of an attack.
+        epochs: of an attack.
+        shape: other hyper-parameters of the purifier.
+    """
+
+    #: How many products F can't be avoided.
+    floors: int | None = None
+
+    def __init__(
+        self,
+        num_nodes: int,
+        num_edges: int,
+        num_features: int,
+        block: int = 0,
+        epochs: int = 1,
+        **shape: Any,
+    ) -> None:
+        words = num_features > 400
+        self.data = citation_network(num_nodes, num_edges, num_features, seed=0, features="words" if words else "dense")
+        self.graph = as_pair_graph(self.data)
+        self.block, self.epochs = block, epochs
+        self.purifier = GPRGAE(in_channels=num_features, **shape)
+
+    @property
+    def links(self) -> Any:
+        """The purifier's parameters."""
+        return self.purifier.links
+
+    def fresh_features(self) -> Tensor:
+        """The features as a new tensor, so that nothing kept from an earlier call helps."""
+        x: Tensor = self.data.x.view_as(self.data.x)
+        return x
+
+    def side(self, name: str) -> Callable[[], object]:
+        """`ours` or `reference`."""
+        return {"ours": self.ours, "reference": self.reference}[name]
+
+    @abstractmethod
+    def ours(self) -> object:
+        """Do it our way."""
+
+    @abstractmethod
+    def reference(self) -> object:
+        """Do it the way that we compare with."""
+
+
+class Purify(Workload):
+    """Purify the clean graph in 5 steps, no gradients."""
+
+    floors = STEPS
+
+    @torch.no_grad()
+    def ours(self) -> Tensor:
+        """With the kernels."""
+        return self.purifier.trace(self.fresh_features(), self.graph, tolerance=0.0, max_steps=STEPS).graph.weight
+
+    @torch.no_grad()
+    def reference(self) -> Tensor:
+        """With the printed equations."""
+        return reference.purify(self.links, self.data.x, self.graph, STEPS)
+
+
+class PurifyStep(Purify):
+    """Purify for a single step."""
+
+    floors = 1
+
+    @torch.no_grad()
+    def ours(self) -> Tensor:
+        """With the kernels."""
+        return self.purifier.trace(self.fresh_features(), self.graph, tolerance=0.0, max_steps=1).graph.weight
+
+
+class Gradient(Workload):
+    """The gradient of a loss with respect to all weights through 5 steps, with a block of candidate pairs."""
+
+    floors = 2 * STEPS
+
+    def __init__(self, **size: Any) -> None:
+        super().__init__(**size)
+        generator = torch.Generator().manual_seed(1)
+        extra = sample_non_edges(self.graph, self.block, generator)
+        codes, at_edges, _ = merge_codes(self.graph.codes, extra)
+        weight = torch.full((len(codes),), 1e-3)
+        weight[at_edges] = 1
+        self.union = PairGraph.from_codes(self.graph.num_nodes, codes, weight)
+        self.direction = torch.randn(len(codes), generator=generator)
+
+    def _gradient(self, purified: Callable[[PairGraph], Tensor]) -> Tensor:
+        weight = self.union.weight.clone().requires_grad_()
+        loss = (purified(self.union.with_weight(weight)) * self.direction).sum()
+        return torch.autograd.grad(loss, weight)[0]
+
+    def ours(self) -> Tensor:
+        """With the kernels."""
+        options = {"tolerance": 0.0, "max_steps": STEPS}
+        x = self.fresh_features()
+        return self._gradient(lambda graph: self.purifier.trace(x, graph, **options).graph.weight)
+
+    def reference(self) -> Tensor:
+        """With the printed equations and plain autograd."""
+        return self._gradient(lambda graph: reference.purify(self.links, self.data.x, graph, STEPS))
+
+
+class TrainEpoch(Workload):
+    """One training epoch and its share (a third) of the validation."""
+
+    floors = 3
+
+    def __init__(self, **size: Any) -> None:
+        super().__init__(**size)
+        self.training = Training(self.purifier, self.data, seed=0)
+        task = self.training.task
+        self.optimizer = torch.optim.Adam(self.links.parameters(), lr=0.01, weight_decay=1e-4)
+        self.sets = [(one.graph, one.scored, one.is_original) for one in task.validation_sets]
+        self.train_x, self.train_graph = self.data.x[: task.graph.num_nodes], task.graph
+
+    def ours(self) -> None:
+        """Three epochs hold one validation."""
+        for _ in range(3):
+            self.training.epoch()
+
+    def reference(self) -> None:
+        """The same three epochs with the printed equations."""
+        for _ in range(3):
+            reference.training_epoch(self.links, self.optimizer, self.train_x, self.train_graph, 1.5)
+        reference.validate(self.links, self.data.x, self.sets)
+
+
+class PrbcdOnGcn(Workload):
+    """PRBCD on a plain GCN: ours and PyG's, the same epochs and block."""
+
+    def __init__(self, **size: Any) -> None:
+        super().__init__(**size)
+        torch.manual_seed(0)
+        self.model = GCN(self.data.num_features, int(self.data.y.max()) + 1).eval()
+        self.targets = torch.arange(0, self.data.num_nodes, 10)
+        self.flips = max(self.graph.num_pairs // 20, 1)
+
+    def ours(self) -> object:
+        """Our PRBCD."""
+        attack = PRBCD(
+            epochs=self.epochs, fine_tune_epochs=0, block_size=self.block, final_samples=1, loss="tanh_margin"
+        )
+        return attack(self.model, self.data, self.data.y, self.targets, self.flips, seed=0)
+
+    def reference(self) -> object:
+        """PyG's PRBCDAttack around the same model."""
+        attack = PRBCDAttack(
+            self.model,
+            block_size=self.block,
+            epochs=self.epochs,
+            epochs_resampling=self.epochs,
+            max_final_samples=1,
+            loss="tanh_margin",
+            log=False,
+        )
+        torch.manual_seed(0)
+        return attack.attack(self.data.x, self.data.edge_index, self.data.y, budget=self.flips, idx_attack=self.targets)
+
+
+class AdaptiveEpoch(Workload):
+    """One epoch of an adaptive PRBCD through a protected GCN: 5 steps, forward, recomputation and backward."""
+
+    floors = 3 * STEPS
+
+    def __init__(self, **size: Any) -> None:
+        super().__init__(**size)
+        torch.manual_seed(0)
+        self.model = protect(GCN(self.data.num_features, int(self.data.y.max()) + 1), self.purifier)
+        self.targets = torch.arange(0, self.data.num_nodes, 10)
+
+    def ours(self) -> Tensor:
+        """Merge a fresh block with the graph, take the gradient for every candidate, project to the budget."""
+        generator = torch.Generator().manual_seed(2)
+        union = Union(self.graph, sample_non_edges(self.graph, self.block, generator))
+        weight = torch.full((self.block,), 1e-3)
+        with frozen(self.model):
+            victim = Victim(self.model, self.data.x, self.data.y, self.targets, losses["margin"])
+            _, gradient = victim.gradient(union.edge_index, union.edge_weight(weight))
+        return project_global(weight + union.flip_gradient(gradient), self.graph.num_pairs // 10)
+
+    def reference(self) -> object:
+        """The printed equations keep over 5,000 numbers per directed edge and step: far more than the memory."""
+        raise InputError("arXiv's size does not fit the reference version.")
+
+
+WORKLOADS: dict[str, Callable[..., Workload]] = {
+    "purify": Purify,
+    "purify_step": PurifyStep,
+    "gradient": Gradient,
+    "train_epoch": TrainEpoch,
+    "prbcd_vs_pyg": PrbcdOnGcn,
+    "arxiv_purify": Purify,
+    "arxiv_attack_epoch": AdaptiveEpoch,
+}

@@ -1,0 +1,96 @@
+"""`purigraph bench`: how fast and how lean, measured here and now."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from purigraph._version import __version__
+from purigraph.cli.common import JsonOption, print_json, print_table
+
+NAME = "bench"
+HELP = "Measure time and memory against the printed equations, PyG and the floor of the matrix products."
+
+
+def run(
+    quick: Annotated[bool, typer.Option("--quick", help="Cora's size only; a minute instead of many.")] = False,
+    growth: Annotated[
+        bool, typer.Option("--growth/--no-growth", help="Also the growth with edges and with the purifier's shape.")
+    ] = True,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to a file.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure and print."""
+    import torch
+
+    from purigraph import bench
+    from purigraph.files import write_json
+
+    rows = []
+    for row in bench.run(quick=quick):
+        rows.append(row)
+        if not as_json:
+            typer.echo(f"{row.name} ({row.size}): {row.ours_s:.4g} s", err=True)
+    edges = list(bench.growth_with_edges((10_000, 100_000) if quick else (10_000, 100_000, 1_000_000, 10_000_000)))
+    shapes = list(bench.growth_with_shape()) if growth and not quick else []
+    if not growth:
+        edges = []
+    result: dict[str, Any] = {
+        "purigraph_version": __version__,
+        "torch_version": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "machine": platform.machine(),
+        "quick": quick,
+        "rows": [row.to_dict() for row in rows],
+        "growth": [one.to_dict() for one in [*edges, *shapes]],
+    }
+    if output is not None:
+        write_json(output, result)
+    if as_json:
+        print_json(result)
+        return
+    columns = ["work", "size", "ours s", "reference s", "ratio", "floor s", "x floor", "ours MB", "reference MB"]
+    print_table(
+        f"Time and memory ({torch.get_num_threads()} threads)",
+        columns,
+        [
+            [
+                row.name,
+                row.size,
+                _number(row.ours_s),
+                _number(row.reference_s),
+                _number(row.ratio),
+                _number(row.floor_s),
+                _number(row.floor_multiple),
+                _number(row.ours_mb),
+                _number(row.reference_mb),
+            ]
+            for row in rows
+        ],
+    )
+    if edges or shapes:
+        print_table(
+            "One purification step",
+            ["nodes", "edges", "K", "Z1", "Z2", "s", "ns/edge", "x floor", "MB"],
+            [
+                [
+                    f"{one.num_nodes:,}",
+                    f"{one.num_edges:,}",
+                    one.hops,
+                    one.node_channels,
+                    one.edge_channels,
+                    _number(one.seconds),
+                    _number(one.ns_per_edge),
+                    _number(one.floor_multiple),
+                    _number(one.mb),
+                ]
+                for one in [*edges, *shapes]
+            ],
+        )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from purigraph._version import __version__
 
 if TYPE_CHECKING:
-    from purigraph import attacks, classifiers, datasets, graph, purifiers, training
+    from purigraph import attacks, classifiers, datasets, evaluation, graph, purifiers, training
+    from purigraph.evaluation import evaluate, worst_case
     from purigraph.graph import PairGraph
     from purigraph.protection import Protected, protect
     from purigraph.purifiers import GPRGAE, Purifier
@@ -31,10 +32,13 @@ _HOMES = {
     "attacks": "",
     "classifiers": "",
     "datasets": "",
+    "evaluate": "purigraph.evaluation",
+    "evaluation": "",
     "graph": "",
     "protect": "purigraph.protection",
     "purifiers": "",
     "training": "",
+    "worst_case": "purigraph.evaluation",
 }
 
 __all__ = [
@@ -46,10 +50,13 @@ __all__ = [
     "attacks",
     "classifiers",
     "datasets",
+    "evaluate",
+    "evaluation",
     "graph",
     "protect",
     "purifiers",
     "training",
+    "worst_case",
 ]
 
 

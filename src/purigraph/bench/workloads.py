@@ -129,9 +129,8 @@ class Gradient(Workload):
 
     def ours(self) -> Tensor:
         """With the kernels."""
-        options = {"tolerance": 0.0, "max_steps": STEPS}
         x = self.fresh_features()
-        return self._gradient(lambda graph: self.purifier.trace(x, graph, **options).graph.weight)
+        return self._gradient(lambda g: self.purifier.trace(x, g, tolerance=0.0, max_steps=STEPS).graph.weight)
 
     def reference(self) -> Tensor:
         """With the printed equations and plain autograd."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, final
 
@@ -90,7 +91,8 @@ class Attack(ABC):
         Args:
             model: any callable `(x, edge_index, edge_weight) -> logits (N, C)`. A module is put into evaluation
                 mode meanwhile; its parameters get no gradient. Adaptive means: give the protected model.
-            data: a `Data`, or (x, graph) with any kind of graph that purigraph reads.
+            data: a `Data`, or (x, graph) with any kind of graph that purigraph reads. The model sees it without
+                self-loops, which no attack touches.
             labels: (N,) integer, or None for `data.y`.
             targets: (M,) node indices or (N,) bool.
             budget: a number of undirected flips, or a `Budget`.
@@ -111,6 +113,7 @@ class Attack(ABC):
             raise InputError(f"restarts must be at least 1, not {restarts}.")
         limits = self.limits(Budget.of(budget), graph, targets)
         if start is not None:
+            # Before any work is done: a start that does not fit is the caller's mistake, not the attack's.
             start.check(graph)
             limits.check(start)
         best = Perturbation(graph.num_nodes)
@@ -122,21 +125,20 @@ class Attack(ABC):
             verdict = victim.verdict(graph)
             if not math.isfinite(verdict.loss):
                 raise InputError(f"The model's {self.loss} on the clean graph is {verdict.loss}, not finite.")
-            for run in range(restarts + 1):
-                if run == 0:
-                    found = start
-                else:
-                    found = self._run(
-                        Scene(victim, graph, labels, targets, limits, start, generator, progress)
-                    )
-                    found.check(graph)
-                    limits.check(found)
-                if found is None or found == best:
-                    continue
+            scene = Scene(victim, graph, labels, targets, limits, start, generator, progress)
+            for found in self._candidates(scene, restarts):
+                found.check(graph)
+                limits.check(found)
                 other = victim.verdict(found.apply(graph))
                 if other.beats(verdict):
                     best, verdict = found, other
         return best
+
+    def _candidates(self, scene: Scene, restarts: int) -> Iterator[Perturbation]:
+        if scene.start is not None:
+            yield scene.start
+        for _ in range(restarts):
+            yield self._run(scene)
 
     @abstractmethod
     def _run(self, scene: Scene) -> Perturbation:
@@ -145,9 +147,7 @@ class Attack(ABC):
     def limits(self, budget: Budget, graph: PairGraph, targets: Tensor) -> Limits:
         """The budget worked out for a graph, as this attack keeps it."""
         if budget.local is not None and not self.knows_local_budgets:
-            raise BudgetError(
-                f"{type(self).__name__} knows no local budgets: use LRBCD, or a Budget without `local`."
-            )
+            raise BudgetError(f"{type(self).__name__} knows no local budgets: use LRBCD, or a Budget without `local`.")
         return budget.limits(graph, targets)
 
     def settings(self) -> dict[str, Any]:
@@ -184,9 +184,7 @@ def _read_labels(data: Input, labels: Tensor | None, graph: PairGraph) -> Tensor
     if labels is None:
         raise InputError("labels are missing: give (N,) integers, or a Data with y.")
     if labels.shape != (graph.num_nodes,) or labels.is_floating_point():
-        raise InputError(
-            f"labels must be ({graph.num_nodes},) integers, not {tuple(labels.shape)} {labels.dtype}."
-        )
+        raise InputError(f"labels must be ({graph.num_nodes},) integers, not {tuple(labels.shape)} {labels.dtype}.")
     return labels.to(graph.device).long()
 
 

@@ -52,7 +52,7 @@ class Evolutionary(Attack):
         population: int = 64,
         generations: int = 200,
         tournament: int = 3,
-        mutation_rate: float = 0.02,
+        mutation_rate: float = 0.01,
         targeted: float = 0.9,
     ) -> None:
         super().__init__(loss=loss)
@@ -116,9 +116,7 @@ class Evolutionary(Attack):
         num_nodes, device, generator = scene.graph.num_nodes, scene.graph.device, scene.generator
         aims = scene.targets[right] if right.any() else scene.targets
         aimed = aims[torch.randint(len(aims), (count,), generator=generator).to(device)]
-        any_target = scene.targets[
-            torch.randint(len(scene.targets), (count,), generator=generator).to(device)
-        ]
+        any_target = scene.targets[torch.randint(len(scene.targets), (count,), generator=generator).to(device)]
         is_aimed = torch.rand(count, generator=generator).to(device) < self.targeted
         one = torch.where(is_aimed, aimed, any_target)
         # A shift by 1 to N - 1 never leads back to the node itself.
@@ -133,7 +131,8 @@ class Evolutionary(Attack):
             0, inverse, torch.arange(len(codes), device=codes.device), "amin"
         )
         pairs = PairGraph.from_codes(scene.graph.num_nodes, ordered).pairs
-        return ordered[choose(torch.argsort(first), pairs, scene.limits)].sort().values
+        fitting: Tensor = ordered[choose(torch.argsort(first), pairs, scene.limits)]
+        return fitting.sort().values
 
 
 def _rank(individual: _Individual) -> tuple[float, float]:

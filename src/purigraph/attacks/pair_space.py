@@ -19,9 +19,7 @@ class PairSpace:
         device: where the codes are wanted.
     """
 
-    def __init__(
-        self, num_nodes: int, nodes: Tensor | None = None, device: torch.device | str = "cpu"
-    ) -> None:
+    def __init__(self, num_nodes: int, nodes: Tensor | None = None, device: torch.device | str = "cpu") -> None:
         self._num_nodes = num_nodes
         self._nodes = torch.arange(num_nodes) if nodes is None else nodes.cpu()
         self._device = torch.device(device)

@@ -16,6 +16,7 @@ class PGD(BlockDescent):
     Args:
         loss: what is maximised (`purigraph.attacks.losses`).
         epochs: steps.
+        rounding: whether the last third of them brings the weights to whole flips.
         learning_factor: of the learning rate.
         final_samples: choices of whole flips that are tried; the first takes those with the most weight.
     """
@@ -25,15 +26,18 @@ class PGD(BlockDescent):
         *,
         loss: str = "tanh_margin",
         epochs: int = 200,
+        rounding: bool = True,
         learning_factor: float = 100.0,
         final_samples: int = 20,
     ) -> None:
         super().__init__(
             loss=loss,
             resampled_steps=0,
-            fixed_steps=epochs,
+            fixed_steps=epochs - epochs // 3 if rounding else epochs,
+            rounding_steps=epochs // 3 if rounding else 0,
             block_size=None,
             learning_factor=learning_factor,
             final_samples=final_samples,
         )
         self.epochs = epochs
+        self.rounding = rounding

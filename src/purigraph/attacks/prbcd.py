@@ -16,6 +16,8 @@ class PRBCD(BlockDescent):
         loss: what is maximised (`purigraph.attacks.losses`).
         epochs: steps with resampling.
         fine_tune_epochs: steps on the best block, with falling rate.
+        rounding: whether these steps bring the weights to whole flips, which makes the attack several points
+            stronger at the same cost; False is the paper's form.
         block_size: pairs looked at; several times the budget.
         learning_factor: of the learning rate.
         final_samples: choices of whole flips that are tried; the first takes those with the most weight.
@@ -27,6 +29,7 @@ class PRBCD(BlockDescent):
         loss: str = "tanh_margin",
         epochs: int = 400,
         fine_tune_epochs: int = 100,
+        rounding: bool = True,
         block_size: int = 10_000,
         learning_factor: float = 100.0,
         final_samples: int = 20,
@@ -34,10 +37,12 @@ class PRBCD(BlockDescent):
         super().__init__(
             loss=loss,
             resampled_steps=epochs,
-            fixed_steps=fine_tune_epochs,
+            fixed_steps=0 if rounding else fine_tune_epochs,
+            rounding_steps=fine_tune_epochs if rounding else 0,
             block_size=block_size,
             learning_factor=learning_factor,
             final_samples=final_samples,
         )
         self.epochs = epochs
         self.fine_tune_epochs = fine_tune_epochs
+        self.rounding = rounding

@@ -31,6 +31,7 @@ def paper_settings(attack: str, dataset: str, *, on_gpr_gae: bool) -> dict[str, 
     settings: dict[str, Any] = {
         "loss": "margin" if on_gpr_gae else "tanh_margin",
         "epochs": 400,
+        "rounding": False,
         "learning_factor": 100.0,
         "final_samples": 20,
     }
@@ -40,5 +41,5 @@ def paper_settings(attack: str, dataset: str, *, on_gpr_gae: bool) -> dict[str, 
         return {**settings, "fine_tune_epochs": 100, "block_size": block_size}
     if name == "lrbcd":
         block_size = _LRBCD_BLOCK_ON_GPR_GAE if on_gpr_gae else _LRBCD_BLOCK_ELSEWHERE
-        return {**settings, "fine_tune_epochs": 0, "block_size": block_size, "local": 0.5}
+        return {**settings, "fine_tune_epochs": 0, "block_size": block_size, "local": 0.5, "projection": "greedy"}
     raise InputError(f"The paper evaluates with prbcd and lrbcd; it has no settings for {attack!r}.")

@@ -43,28 +43,50 @@ def project_global(weight: Tensor, total: float, *, tolerance: float = 1e-7) -> 
     return (weight.double() - high).clamp_(0, 1).to(weight.dtype)
 
 
-def project_local(weight: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
+def project_greedy(weight: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
     r"""A point of $\{p \in [0, 1]^B : \sum p \leq \Delta, \sum_{e \ni v} p_e \leq \Delta_v\}$, greedily.
 
-    The entries are served from the largest down, each with as much of its weight as its two nodes and the whole
-    have left: the fractional knapsack of LR-BCD (`Gosch et al. 2023 <https://arxiv.org/abs/2306.15427>`_).
+    The entries are served from the largest down, each with as much of its weight as its two nodes and the
+    whole have left: the knapsack of LR-BCD (`Gosch et al. 2023 <https://arxiv.org/abs/2306.15427>`_). An entry
+    with full weight is served first ever after, so an ascent that projects like this settles early.
 
     Args:
         weight: (B,) floating point.
         pairs: (2, B) int64, the nodes that an entry's weight is charged to.
         limits: of the graph; its `local` must be there.
     """
-    assert limits.local is not None
-    wanted = weight.clamp(max=1)
-    candidates = (weight > 0).nonzero().squeeze(1)
-    order = candidates[torch.argsort(weight[candidates], descending=True, stable=True)]
+    order = torch.argsort(weight, descending=True, stable=True)
+    order = order[: int((weight > 0).sum())]
     i, j = pairs[:, order].cpu().numpy()
-    granted = _serve(
-        wanted[order].double().cpu().numpy(), i, j, float(limits.total), limits.local.double().cpu().numpy()
-    )
+    wanted = weight[order].clamp(max=1).double().cpu().numpy()
     projected = torch.zeros_like(weight)
-    projected[order] = torch.from_numpy(granted).to(weight)
+    projected[order] = torch.from_numpy(_serve(wanted, i, j, *_plain(limits))).to(weight)
     return projected
+
+
+def project_nearest(
+    weight: Tensor, pairs: Tensor, limits: Limits, *, tolerance: float = 1e-4, sweeps: int = 50
+) -> Tensor:
+    r"""The nearest point of the set that `project_greedy` projects to, nearly.
+
+    It is $p_{ij} = \mathrm{clip}(w_{ij} - \mu - \lambda_i - \lambda_j, 0, 1)$: the whole and every node have
+    a price, 0 while there is enough for all. The prices are found in turn, each exactly while the others stay
+    (coordinate ascent on the dual), until none moves by more than `tolerance`; what is then still spent too
+    much is cut by `project_greedy`.
+
+    Args:
+        weight: (B,) floating point.
+        pairs: (2, B) int64, the nodes that an entry's weight is charged to.
+        limits: of the graph; its `local` must be there.
+        tolerance: of the prices.
+        sweeps: over all prices, at most.
+    """
+    entries = (weight > 0).nonzero().squeeze(1)
+    i, j = pairs[:, entries].cpu().numpy()
+    prices_paid = _bargain(weight[entries].double().cpu().numpy(), i, j, *_plain(limits), tolerance, sweeps)
+    projected = torch.zeros_like(weight)
+    projected[entries] = torch.from_numpy(prices_paid).to(weight)
+    return project_greedy(projected, pairs, limits)
 
 
 def choose(order: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
@@ -78,10 +100,14 @@ def choose(order: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
     if limits.local is None:
         return order[: limits.total]
     i, j = pairs[:, order].cpu().numpy()
-    wanted = np.ones(len(order))
-    granted = _serve(wanted, i, j, float(limits.total), limits.local.double().cpu().numpy())
+    granted = _serve(np.ones(len(order)), i, j, *_plain(limits))
     # Whole demands against whole limits: what is granted is 0 or 1.
     return order[torch.from_numpy(granted).to(order.device) == 1]
+
+
+def _plain(limits: Limits) -> tuple[float, Any]:
+    assert limits.local is not None, "a local projection needs local limits"
+    return float(limits.total), limits.local.double().cpu().numpy()
 
 
 @kernel
@@ -99,3 +125,69 @@ def _serve(wanted: Any, i: Any, j: Any, total: float, local: Any) -> Any:
             left[b] -= share
             total -= share
     return granted
+
+
+@kernel
+def _price(left: Any, members: Any, limit: float) -> float:
+    """The least price x >= 0 at which the members spend no more: sum clip(left - x, 0, 1) <= limit."""
+    low, high, price = 0.0, 0.0, 0.0
+    for entry in members:
+        high = max(high, left[entry])
+    for _ in range(100):
+        spent, num_between = 0.0, 0
+        for entry in members:
+            rest = left[entry] - price
+            if rest >= 1:
+                spent += 1
+            elif rest > 0:
+                spent += rest
+                num_between += 1
+        if (price == 0 and spent <= limit) or abs(spent - limit) <= 1e-9:
+            return price
+        if spent > limit:
+            low = price
+        else:
+            high = price
+        # A Newton step where it stays between the two bounds (what is spent is piecewise linear), else halving.
+        price = price + (spent - limit) / num_between if num_between > 0 else low
+        if not low < price < high:
+            price = (low + high) / 2
+    return high
+
+
+@kernel
+def _bargain(weight: Any, i: Any, j: Any, total: float, local: Any, tolerance: float, sweeps: int) -> Any:
+    num_entries, num_nodes = len(weight), len(local)
+    first = np.zeros(num_nodes + 1, np.int64)
+    for entry in range(num_entries):
+        first[i[entry] + 1] += 1
+        first[j[entry] + 1] += 1
+    first = np.cumsum(first)
+    members = np.empty(2 * num_entries, np.int64)
+    place = first[:-1].copy()
+    for entry in range(num_entries):
+        members[place[i[entry]]] = entry
+        place[i[entry]] += 1
+        members[place[j[entry]]] = entry
+        place[j[entry]] += 1
+    everyone = np.arange(num_entries)
+    left = weight.copy()
+    whole_price, node_price = 0.0, np.zeros(num_nodes)
+    for _ in range(sweeps):
+        left += whole_price
+        price = _price(left, everyone, total)
+        left -= price
+        moved = abs(price - whole_price)
+        whole_price = price
+        for node in range(num_nodes):
+            mine = members[first[node] : first[node + 1]]
+            if len(mine) == 0:
+                continue
+            left[mine] += node_price[node]
+            price = _price(left, mine, local[node])
+            left[mine] -= price
+            moved = max(moved, abs(price - node_price[node]))
+            node_price[node] = price
+        if moved <= tolerance:
+            break
+    return np.minimum(np.maximum(left, 0.0), 1.0)

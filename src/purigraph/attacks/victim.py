@@ -87,7 +87,7 @@ class Victim:
     def _judge(self, logits: Tensor) -> Verdict:
         return Verdict(accuracy(logits, self._target_labels), float(self._loss(logits, self._target_labels)))
 
-    @torch.enable_grad()  # type: ignore[untyped-decorator]
+    @torch.enable_grad()
     def gradient(self, edge_index: Tensor, edge_weight: Tensor) -> tuple[Verdict, Tensor]:
         """The verdict and the loss's gradient with respect to `edge_weight` (M,), in one pass.
 

@@ -26,6 +26,10 @@ from purigraph.classifiers.propagation import Pattern
 from purigraph.kernels import compiled, threads
 from purigraph.kernels.compiled import array
 
+# Half of the time and more is saved where it does not matter: on Cora under attack the gradient so computed has a
+# cosine of 0.995 with the exact one, instead of 0.997.
+_GRADIENT_SLACK = 5
+
 
 class Diffusion(NamedTuple):
     """The largest entries of every row of S.
@@ -67,8 +71,8 @@ def _exact(edges: Edges, value: Tensor, loop: Tensor, alpha: float, top_k: int) 
     transition = torch.diag(loop).index_put((edges.target, edges.source), value, accumulate=True)
     matrix = alpha * torch.linalg.inv(identity - (1 - alpha) * transition)
     weight, index = matrix.topk(min(top_k, edges.num_nodes), dim=1)
-    # Rounding leaves entries between components a hair off 0, on either side.
-    return Diffusion(index, weight.clamp(min=0))
+    # Rounding leaves entries between components a hair off 0, on either side; their gradient is right as it is.
+    return Diffusion(index, weight - weight.detach().clamp(max=0))
 
 
 class _Push:
@@ -81,23 +85,23 @@ class _Push:
 
     def __init__(self, pattern: Pattern, scale: Tensor, alpha: float, tolerance: float) -> None:
         self.pattern, self.alpha, self.tolerance = pattern, alpha, tolerance
-        self.scale = scale.double()
+        self.scale = scale
 
     def forward_arrays(self, value: Tensor, loop: Tensor) -> tuple[Any, ...]:
         """What `_spread` needs to compute rows of S."""
-        share = value.detach().double() / self.scale[self.pattern.row] * self.scale[self.pattern.col]
+        share = value.detach() / self.scale[self.pattern.row] * self.scale[self.pattern.col]
         return self._arrays(self.pattern, share, loop)
 
     def transposed_arrays(self, value: Tensor, loop: Tensor) -> tuple[Any, ...]:
         """What `_spread` needs to compute rows of S transposed."""
         transposed, order = self.pattern.by_column
-        share = value.detach().double()[order] / self.scale[transposed.row] * self.scale[transposed.col]
+        share = value.detach()[order] / self.scale[transposed.row] * self.scale[transposed.col]
         return self._arrays(transposed, share, loop)
 
     def _arrays(self, pattern: Pattern, share: Tensor, loop: Tensor) -> tuple[Any, ...]:
-        returned = 1 - (1 - self.alpha) * loop.detach().double()
+        returned = 1 - (1 - self.alpha) * loop.detach()
         settle, move = self.alpha / returned, (1 - self.alpha) / returned
-        return tuple(map(array, (pattern.rowptr, pattern.col, share, settle, move, self.scale)))
+        return tuple(map(array, (pattern.rowptr, pattern.col.to(torch.int32), share, settle, move, self.scale)))
 
 
 class _Rows(torch.autograd.Function):
@@ -106,14 +110,14 @@ class _Rows(torch.autograd.Function):
         num_nodes = len(loop)
         width = min(top_k, num_nodes)
         index = torch.full((num_nodes, width), -1)
-        weight = torch.zeros(num_nodes, width, dtype=torch.float64)
+        weight = torch.zeros(num_nodes, width, dtype=value.dtype)
         arguments = (push.forward_arrays(value, loop), push.tolerance, array(index), array(weight))
         threads.run(_rows, threads.even_parts(num_nodes, 1 << 12), *arguments)
         ctx.push = push
         ctx.save_for_backward(value, loop, index)
         neighbour = torch.where(index >= 0, index, torch.arange(num_nodes).unsqueeze(1))
         ctx.mark_non_differentiable(neighbour)
-        return neighbour, weight.to(value.dtype)
+        return neighbour, weight
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -126,9 +130,9 @@ class _Rows(torch.autograd.Function):
         arguments = (
             push.forward_arrays(value, loop),
             push.transposed_arrays(value, loop),
-            push.tolerance,
+            _GRADIENT_SLACK * push.tolerance,
             array(index),
-            array(gradients[1].double().contiguous()),
+            array(gradients[1].contiguous()),
         )
         threads.run(_rows_backward, parts, *arguments, partial=partial)
         total = torch.from_numpy(partial.sum(0) * (1 - push.alpha) / push.alpha).to(value.dtype)
@@ -136,18 +140,46 @@ class _Rows(torch.autograd.Function):
 
 
 @compiled.kernel
+def _largest(values: Any, size: int, rank: int) -> Any:  # pragma: no cover - compiled
+    """The element of the given rank, counted from 1 at the largest; reorders the first `size` values.
+
+    Quickselect. NumPy's partition does the same, but takes ten seconds to compile.
+    """
+    low, high = 0, size - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] > pivot:
+                i += 1
+            while values[j] < pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if rank - 1 <= j:
+            high = j
+        elif rank - 1 >= i:
+            low = i
+        else:
+            break
+    return values[rank - 1]
+
+
+@compiled.kernel
 def _rows(
     arrays: Any, tolerance: float, index: Any, weight: Any, start: int, stop: int
 ) -> None:  # pragma: no cover - compiled
     num_nodes, scale = len(arrays[5]), arrays[5]
-    settled, left = np.zeros(num_nodes), np.zeros(num_nodes)
-    seen, touched = np.zeros(num_nodes, np.bool_), np.empty(num_nodes, np.int64)
-    front, mass = np.empty(num_nodes, np.int64), np.empty(num_nodes)
-    found = np.empty(num_nodes)
+    settled, left = np.zeros(num_nodes, scale.dtype), np.zeros(num_nodes, scale.dtype)
+    state, touched = np.zeros(num_nodes, np.int8), np.empty(num_nodes, np.int32)
+    front, mass = np.empty(num_nodes, np.int32), np.empty(num_nodes, scale.dtype)
+    found = np.empty(num_nodes, scale.dtype)
     width = index.shape[1]
     for i in range(start, stop):
-        left[i], seen[i], touched[0] = 1.0, True, i
-        count = _spread(arrays, tolerance, settled, left, seen, touched, 1, front, mass)
+        left[i], state[i], touched[0] = 1, 1, i
+        count = _spread(arrays, tolerance, settled, left, state, touched, 1, front, mass)
         size = 0
         for t in range(count):
             j = touched[t]
@@ -157,7 +189,7 @@ def _rows(
                 size += 1
         limit = 0.0
         if size > width:
-            limit = np.partition(found[:size], size - width)[size - width]
+            limit = _largest(found, size, width)
         # Those above the limit first, then as many of those at the limit as there is room for.
         at = 0
         for t in range(count):
@@ -170,7 +202,7 @@ def _rows(
             if at < width and limit > 0 and settled[j] == limit:
                 index[i, at], weight[i, at] = j, settled[j]
                 at += 1
-            settled[j], left[j], seen[j] = 0.0, 0.0, False
+            settled[j], left[j], state[j] = 0, 0, 0
 
 
 @compiled.kernel
@@ -186,18 +218,18 @@ def _rows_backward(
 ) -> None:  # pragma: no cover - compiled
     rowptr, col, scale = arrays[0], arrays[1], arrays[5]
     num_nodes, num_edges = len(scale), len(col)
-    row, other, left = np.zeros(num_nodes), np.zeros(num_nodes), np.zeros(num_nodes)
-    seen, touched = np.zeros(num_nodes, np.bool_), np.empty(num_nodes, np.int64)
-    other_touched = np.empty(num_nodes, np.int64)
-    front, mass = np.empty(num_nodes, np.int64), np.empty(num_nodes)
+    row, other = np.zeros(num_nodes, scale.dtype), np.zeros(num_nodes, scale.dtype)
+    left, state = np.zeros(num_nodes, scale.dtype), np.zeros(num_nodes, np.int8)
+    touched, other_touched = np.empty(num_nodes, np.int32), np.empty(num_nodes, np.int32)
+    front, mass = np.empty(num_nodes, np.int32), np.empty(num_nodes, scale.dtype)
     for i in range(start, stop):
         # Row i of S.
-        left[i], seen[i], touched[0] = 1.0, True, i
-        count = _spread(arrays, tolerance, row, left, seen, touched, 1, front, mass)
+        left[i], state[i], touched[0] = 1, 1, i
+        count = _spread(arrays, tolerance, row, left, state, touched, 1, front, mass)
         for t in range(count):
             a = touched[t]
             row[a] *= scale[i] / scale[a]
-            left[a], seen[a] = 0.0, False
+            left[a], state[a] = 0, 0
         # S times row i of the gradient.
         size, amount = 0, 0.0
         for t in range(index.shape[1]):
@@ -205,11 +237,11 @@ def _rows_backward(
             if j >= 0 and gradient[i, t] != 0:
                 amount += abs(gradient[i, t]) * scale[j]
                 left[j] += gradient[i, t] * scale[j]
-                if not seen[j]:
-                    seen[j], other_touched[size] = True, j
+                if state[j] == 0:
+                    state[j], other_touched[size] = 1, j
                     size += 1
         bound = tolerance * amount
-        other_count = _spread(transposed, bound, other, left, seen, other_touched, size, front, mass)
+        other_count = _spread(transposed, bound, other, left, state, other_touched, size, front, mass)
         for t in range(other_count):
             b = other_touched[t]
             other[b] /= scale[b]
@@ -220,20 +252,20 @@ def _rows_backward(
                     total[e] += row[a] * other[col[e]]
                 total[num_edges + a] += row[a] * other[a]
         for t in range(count):
-            row[touched[t]] = 0.0
+            row[touched[t]] = 0
         for t in range(other_count):
             b = other_touched[t]
-            other[b], left[b], seen[b] = 0.0, 0.0, False
+            other[b], left[b], state[b] = 0, 0, 0
 
 
 @compiled.kernel
 def _spread(
-    arrays: Any, tolerance: float, settled: Any, left: Any, seen: Any, touched: Any, count: int, front: Any, mass: Any
+    arrays: Any, tolerance: float, settled: Any, left: Any, state: Any, touched: Any, count: int, front: Any, mass: Any
 ) -> int:  # pragma: no cover - compiled
     """Push what is `left` at the `count` nodes `touched`, until none has more than `tolerance` times its degree.
 
     All nodes of a front push at once, so that the result does not depend on how nodes are numbered. Returns how
-    many nodes are `touched` in the end; `settled` and `left` are zero at all others.
+    many nodes are `touched` in the end (those whose `state` is not 0); all else is zero at all others.
     """
     rowptr, col, share, settle, move, scale = arrays
     size = count
@@ -242,17 +274,21 @@ def _spread(
     while size > 0:
         for f in range(size):
             u = front[f]
-            mass[f], left[u] = left[u], 0.0
-            settled[u] += settle[u] * mass[f]
-        for f in range(size):
-            u = front[f]
-            moved = move[u] * mass[f]
+            pushed = left[u]
+            left[u] = 0
+            settled[u] += settle[u] * pushed
+            # A node pushes many times, but it meets new neighbours the first time only: the loop that runs
+            # most is kept free of that question.
+            if state[u] == 1:
+                state[u] = 2
+                for e in range(rowptr[u], rowptr[u + 1]):
+                    v = col[e]
+                    if state[v] == 0:
+                        state[v], touched[count] = 1, v
+                        count += 1
+            moved = move[u] * pushed
             for e in range(rowptr[u], rowptr[u + 1]):
-                v = col[e]
-                left[v] += moved * share[e]
-                if not seen[v]:
-                    seen[v], touched[count] = True, v
-                    count += 1
+                left[col[e]] += moved * share[e]
         size = 0
         for t in range(count):
             v = touched[t]

@@ -45,8 +45,14 @@ def undirected(arcs: NDArray[Any], num_nodes: int) -> Tensor:
     low = np.minimum(arcs[0], arcs[1]).astype(np.int64)
     high = np.maximum(arcs[0], arcs[1]).astype(np.int64)
     off_diagonal = low < high
-    codes = np.unique(low[off_diagonal] * num_nodes + high[off_diagonal])
+    codes = sorted_unique(low[off_diagonal] * num_nodes + high[off_diagonal])
     return PairGraph.from_codes(num_nodes, torch.from_numpy(codes)).edge_index()[0]
+
+
+def sorted_unique(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The distinct codes (M,), ascending. Many times faster than `np.unique`, which hashes integers first."""
+    codes = np.sort(codes)
+    return codes[np.diff(codes, prepend=codes[:1] - 1) > 0]
 
 
 def largest_component(arcs: NDArray[Any], num_nodes: int) -> NDArray[np.int64]:

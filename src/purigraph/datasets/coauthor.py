@@ -26,9 +26,7 @@ FILE = RemoteFile(
 )
 
 
-@register(
-    "coauthor-physics", nodes=34493, edges=247962, features=8415, classes=5, homophily=0.93, files=(FILE,)
-)
+@register("coauthor-physics", nodes=34493, edges=247962, features=8415, classes=5, homophily=0.93, files=(FILE,))
 def read_coauthor_physics(root: Path | None, *, sparse: bool) -> Data:
     """Word counts: 1.2 GB as a dense matrix, 14 MB as a CSR tensor (`sparse=True`)."""
     return load_npz(fetch(FILE, root), sparse=sparse)

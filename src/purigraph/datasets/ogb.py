@@ -154,11 +154,7 @@ def _table(contents: Contents, name: str, dtype: type, rows: int | None = None) 
         with gzip.open(io.BytesIO(contents[name]()), "rt", encoding="ascii") as text:
             table: NDArray[Any] = np.loadtxt(text, delimiter=",", dtype=dtype, ndmin=2)
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise DatasetError(
-            f"ogbn-arxiv: {name} is damaged or not a gzipped table of numbers ({error})."
-        ) from error
+        raise DatasetError(f"ogbn-arxiv: {name} is damaged or not a gzipped table of numbers ({error}).") from error
     if rows is not None and len(table) != rows:
-        raise DatasetError(
-            f"ogbn-arxiv: {name} has {len(table)} lines instead of {rows}: it is cut short or foreign."
-        )
+        raise DatasetError(f"ogbn-arxiv: {name} has {len(table)} lines instead of {rows}: it is cut short or foreign.")
     return table

@@ -51,17 +51,13 @@ PUBMED = _files(
 )
 
 
-@register(
-    "cora", nodes=2708, edges=5278, features=1433, classes=7, homophily=0.80, files=tuple(CORA.values())
-)
+@register("cora", nodes=2708, edges=5278, features=1433, classes=7, homophily=0.80, files=tuple(CORA.values()))
 def read_cora(root: Path | None, *, sparse: bool) -> Data:
     """Machine-learning papers; 0/1 words."""
     return _read(CORA, root, sparse=sparse)
 
 
-@register(
-    "pubmed", nodes=19717, edges=44324, features=500, classes=3, homophily=0.80, files=tuple(PUBMED.values())
-)
+@register("pubmed", nodes=19717, edges=44324, features=500, classes=3, homophily=0.80, files=tuple(PUBMED.values()))
 def read_pubmed(root: Path | None, *, sparse: bool) -> Data:
     """Papers on diabetes; TF-IDF words."""
     return _read(PUBMED, root, sparse=sparse)
@@ -105,9 +101,7 @@ class _CsrState:
 
     def matrix(self) -> Any:
         state = self.state
-        return scipy_sparse.csr_array(
-            (state["data"], state["indices"], state["indptr"]), shape=state["_shape"]
-        )
+        return scipy_sparse.csr_array((state["data"], state["indices"], state["indptr"]), shape=state["_shape"])
 
 
 def _reconstruct(subtype: type, shape: tuple[int, ...], dtype: str) -> Any:

@@ -141,6 +141,5 @@ def _looked_for(file: RemoteFile, target: Path) -> str:
 
 def _what_to_do(file: RemoteFile) -> str:
     return (
-        f"{file.hint or 'Check the network and try again.'} Or set {DATA_VARIABLE} to a folder that holds "
-        f"{file.path}."
+        f"{file.hint or 'Check the network and try again.'} Or set {DATA_VARIABLE} to a folder that holds {file.path}."
     )

@@ -110,9 +110,7 @@ class Budget:
         else:
             flips = round(self.amount * int(graph.degree()[torch.unique(targets)].sum()) / 2)
         if flips > possible:
-            raise BudgetError(
-                f"A budget of {flips} flips exceeds the {possible} pairs of {graph.num_nodes} nodes."
-            )
+            raise BudgetError(f"A budget of {flips} flips exceeds the {possible} pairs of {graph.num_nodes} nodes.")
         return flips
 
     def limits(self, graph: PairGraph, targets: Tensor) -> Limits:

@@ -105,8 +105,7 @@ def _read(path: Path) -> dict[str, Array]:
         raise GraphError(f"There is no file {path}.")
     if not zipfile.is_zipfile(path):
         raise GraphError(
-            f"{path} is not a graph file (an .npz archive of NumPy arrays): "
-            "it is damaged, cut short or foreign."
+            f"{path} is not a graph file (an .npz archive of NumPy arrays): it is damaged, cut short or foreign."
         )
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -140,9 +139,7 @@ def _check_keys(path: Path, found: list[str]) -> None:
     for key in set(found) - set(KNOWN_KEYS):
         meant = difflib.get_close_matches(key.lower(), OPTIONAL_KEYS, n=1, cutoff=0.85)
         if meant and meant[0] not in found:
-            raise GraphError(
-                f"{path} has an array `{key}`: the name is `{meant[0]}`. Rename it or remove it."
-            )
+            raise GraphError(f"{path} has an array `{key}`: the name is `{meant[0]}`. Rename it or remove it.")
 
 
 def _features(arrays: dict[str, Array], path: str | Path, *, sparse: bool) -> Tensor:
@@ -179,9 +176,7 @@ def _edges(arrays: dict[str, Array], num_nodes: int, path: str | Path) -> tuple[
     if "edge_weight" in arrays:
         given = arrays["edge_weight"]
         expected = f"({edges.shape[1]},) floating point"
-        _check(
-            given.shape == (edges.shape[1],) and given.dtype.kind == "f", path, "edge_weight", expected, given
-        )
+        _check(given.shape == (edges.shape[1],) and given.dtype.kind == "f", path, "edge_weight", expected, given)
         weight = torch.from_numpy(_floating(given))
     try:
         graph, entries = read_edge_index(edge_index, weight, num_nodes)

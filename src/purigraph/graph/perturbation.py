@@ -97,21 +97,15 @@ class Perturbation:
     def check(self, graph: PairGraph) -> None:
         """Raise `GraphError` unless every added pair is free in `graph` and every removed one an edge."""
         if graph.num_nodes != self.num_nodes:
-            raise GraphError(
-                f"This perturbation is for {self.num_nodes} nodes, but the graph has {graph.num_nodes}."
-            )
+            raise GraphError(f"This perturbation is for {self.num_nodes} nodes, but the graph has {graph.num_nodes}.")
         there = graph.find(self._added_codes.to(graph.device)) >= 0
         if there.any():
             pair = self.added[:, there.cpu()][:, 0].tolist()
-            raise GraphError(
-                f"pair {pair} can't be added: it is an edge already ({int(there.sum())} such pairs)."
-            )
+            raise GraphError(f"pair {pair} can't be added: it is an edge already ({int(there.sum())} such pairs).")
         missing = graph.find(self._removed_codes.to(graph.device)) < 0
         if missing.any():
             pair = self.removed[:, missing.cpu()][:, 0].tolist()
-            raise GraphError(
-                f"pair {pair} can't be removed: it is no edge ({int(missing.sum())} such pairs)."
-            )
+            raise GraphError(f"pair {pair} can't be removed: it is no edge ({int(missing.sum())} such pairs).")
 
     @overload
     def apply(self, graph: PairGraph) -> PairGraph: ...
@@ -239,7 +233,8 @@ def _codes(num_nodes: int, pairs: Tensor, name: str) -> Tensor:
     if loop.any():
         pair = pairs[:, loop][:, 0].tolist()
         raise GraphError(f"{name} holds the self-loop {pair}: a flip joins or parts two different nodes.")
-    return torch.unique(pairs.amin(0) * num_nodes + pairs.amax(0))
+    codes: Tensor = torch.unique(pairs.amin(0) * num_nodes + pairs.amax(0))
+    return codes
 
 
 def _pairs(num_nodes: int, codes: Tensor) -> Tensor:

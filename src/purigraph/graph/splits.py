@@ -76,7 +76,7 @@ def attach_split(
     masks = {name: np.zeros(len(labels), dtype=bool) for name in MASKS}
     for label in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == label))
-        # 0.1 * 70 is 7.000000000000001 in floating point, and must not become 8.
+        # 0.07 * 100 is 7.000000000000001 in floating point, and must not become 8.
         num_test = math.ceil(test_share * len(members) - 1e-9)
         needed = train_per_class + val_per_class + num_test
         if len(members) < needed:
@@ -142,8 +142,7 @@ def _labels(data: Data) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     y = data.y
     if y.dim() != 1 or y.is_floating_point() or len(y) != data.num_nodes:
         raise GraphError(
-            f"data.y must hold one integer label per node, shape ({data.num_nodes},); "
-            f"it is {tuple(y.shape)} {y.dtype}."
+            f"data.y must hold one integer label per node, shape ({data.num_nodes},); it is {tuple(y.shape)} {y.dtype}."
         )
     labels: np.ndarray[tuple[int], np.dtype[np.int64]] = y.cpu().numpy().astype(np.int64)
     return labels

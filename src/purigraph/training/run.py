@@ -1,0 +1,319 @@
+"""One training run of a classifier: epochs, the choice of the best one, and a checkpoint to go on from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from purigraph._version import __version__
+from purigraph.attacks.losses import losses
+from purigraph.checkpoints import Checkpoint, optimizer_tensors, restore_optimizer, with_prefix, without_prefix
+from purigraph.classifiers import Classifier
+from purigraph.errors import InputError, PurigraphError
+from purigraph.graph.splits import MASKS
+from purigraph.kernels import Features
+from purigraph.metrics import accuracy
+from purigraph.pretrained import Pretrained
+from purigraph.progress import progress as show_progress
+from purigraph.training.settings import TrainingSettings
+
+#: The graph of an epoch: the clean one, or one under attack. The epochs count from 1.
+GraphOfEpoch: TypeAlias = Callable[[int], Data]
+
+# An interruption costs at most so much work, and writing costs a few thousandths of it.
+_SECONDS_BETWEEN_CHECKPOINTS = 10.0
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """A trained model and how it came about.
+
+    Attributes:
+        model: At its best epoch, in evaluation mode.
+        regime: What it was trained by.
+        best_epoch: The epoch with the lowest validation loss, counted from 1.
+        epochs: How many were run.
+        validation_loss: At the best epoch.
+        validation_accuracy: At the best epoch, on the same graph as the loss.
+        train_losses: Of every epoch.
+        validation_losses: Of every epoch that was validated.
+        seconds: What this call took; an interrupted run's earlier part is not counted.
+        seed: Of the run.
+        settings: Of the run.
+    """
+
+    model: nn.Module
+    regime: str
+    best_epoch: int
+    epochs: int
+    validation_loss: float
+    validation_accuracy: float
+    train_losses: tuple[float, ...]
+    validation_losses: tuple[float, ...]
+    seconds: float
+    seed: int
+    settings: TrainingSettings
+
+    def record(self) -> dict[str, Any]:
+        """What is saved beside the model, so that a file says where it comes from."""
+        names = ("regime", "best_epoch", "epochs", "validation_loss", "validation_accuracy", "seconds", "seed")
+        values = {name: getattr(self, name) for name in names}
+        return {**values, "settings": self.settings.model_dump(), "purigraph_version": __version__}
+
+
+class Run:
+    """Everything that changes from epoch to epoch.
+
+    The optimiser is Adam with weight decay on all parameters. The lowest validation loss decides which epoch is kept,
+    and when to stop.
+
+    Args:
+        model: Trained in place.
+        train: The training graph; only the labels under its `train_mask` are read.
+        validation: The validation graph; only the labels under its `val_mask` are read.
+        settings: Of the training.
+        seed: Of dropout. Global random state is neither read nor changed.
+        train_graph: What each epoch trains on; `train` itself when left out. The same nodes and features.
+        validation_graph: What each epoch is validated on; `validation` itself when left out.
+        first_validation: Epochs before this one are not validated and can't be the best.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        train: Data,
+        validation: Data,
+        settings: TrainingSettings,
+        *,
+        seed: int,
+        train_graph: GraphOfEpoch | None = None,
+        validation_graph: GraphOfEpoch | None = None,
+        first_validation: int = 1,
+    ) -> None:
+        check_graphs(train, validation)
+        self.model, self.settings, self.seed = model, settings, seed
+        self._train_graph = train_graph or (lambda epoch: train)
+        self._validation_graph = validation_graph or (lambda epoch: validation)
+        self._first_validation = first_validation
+        self._device = train.edge_index.device
+        self._train_nodes = train.train_mask.nonzero().squeeze(1)
+        self._train_labels = train.y[self._train_nodes]
+        self._validation_nodes = validation.val_mask.nonzero().squeeze(1)
+        self._validation_labels = validation.y[self._validation_nodes]
+        self._train_x, self._validation_x = features(model, train), features(model, validation)
+        self._loss = losses[settings.loss]
+        self._purpose = json.dumps(
+            {
+                "model": type(model).__qualname__,
+                "settings": settings.model_dump(),
+                "seed": seed,
+                "start": _digest(*model.state_dict().values()),
+                "train": _digest(train.x, train.edge_index, self._train_nodes, self._train_labels),
+                "validation": _digest(
+                    validation.x, validation.edge_index, self._validation_nodes, self._validation_labels
+                ),
+            }
+        )
+        self.optimizer = torch.optim.Adam(
+            model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+        )
+        self.epochs = 0
+        self.best_epoch = 0
+        self.best_loss, self.best_accuracy = math.inf, math.nan
+        self.best_state: dict[str, Tensor] = {}
+        self.train_losses: list[float] = []
+        self.validation_losses: list[float] = []
+        self._random_state: list[Tensor] | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        if self.epochs >= self.settings.max_epochs:
+            return True
+        return self.best_epoch > 0 and self.epochs - self.best_epoch >= self.settings.patience
+
+    def complete(self, *, title: str, checkpoint: str | Path | None, progress: bool) -> None:
+        """Go on to the end, from the checkpoint if there is one, and leave the model at its best epoch."""
+        if checkpoint is not None:
+            self._resume(checkpoint)
+        with (
+            torch.random.fork_rng(self._random_devices()),
+            show_progress(title, self.settings.max_epochs, progress) as report,
+        ):
+            self._seed()
+            saved = time.monotonic()
+            while not self.finished:
+                self._epoch()
+                report.update(self.epochs, loss=self.train_losses[-1], validation=self.best_loss)
+                if checkpoint is not None and (
+                    self.finished or time.monotonic() - saved >= _SECONDS_BETWEEN_CHECKPOINTS
+                ):
+                    self._checkpoint().save(checkpoint)
+                    saved = time.monotonic()
+        if self.best_epoch == 0:
+            raise PurigraphError(f"The validation loss was never finite in {self.epochs} epochs.")
+        self.model.load_state_dict(self.best_state)
+        self.model.zero_grad(set_to_none=True)
+        self.model.eval()
+
+    def result(self, regime: str, seconds: float) -> TrainingResult:
+        """What came out."""
+        return stamped(
+            TrainingResult(
+                model=self.model,
+                regime=regime,
+                best_epoch=self.best_epoch,
+                epochs=self.epochs,
+                validation_loss=self.best_loss,
+                validation_accuracy=self.best_accuracy,
+                train_losses=tuple(self.train_losses),
+                validation_losses=tuple(self.validation_losses),
+                seconds=seconds,
+                seed=self.seed,
+                settings=self.settings,
+            )
+        )
+
+    def _epoch(self) -> None:
+        epoch = self.epochs + 1
+        graph = self._train_graph(epoch)
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        logits = self._logits(self._train_x, graph)[self._train_nodes]
+        loss = self._loss(logits, self._train_labels)
+        if not math.isfinite(float(loss.detach())):
+            raise PurigraphError(
+                f"The training loss became {float(loss.detach())} in epoch {epoch}: lower the learning rate, or look "
+                "for values that are not finite in the features."
+            )
+        loss.backward()
+        self.optimizer.step()
+        self.train_losses.append(float(loss.detach()))
+        self.epochs = epoch
+        last = epoch == self.settings.max_epochs
+        due = epoch >= self._first_validation and epoch % self.settings.validate_every == 0
+        if due or (last and self.best_epoch == 0):
+            self._validate(epoch)
+
+    def _validate(self, epoch: int) -> None:
+        graph = self._validation_graph(epoch)
+        self.model.eval()
+        with torch.no_grad():
+            logits = self._logits(self._validation_x, graph)[self._validation_nodes]
+            loss = float(self._loss(logits, self._validation_labels))
+        self.validation_losses.append(loss)
+        if loss < self.best_loss:
+            self.best_epoch, self.best_loss = epoch, loss
+            self.best_accuracy = accuracy(logits, self._validation_labels)
+            # Copied: on a CPU a detached tensor still is the live parameter.
+            self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+
+    def _logits(self, x: Tensor | Features, graph: Data) -> Tensor:
+        logits: Tensor = (
+            self.model(x, graph.edge_index, graph.edge_weight)
+            if "edge_weight" in graph
+            else self.model(x, graph.edge_index)
+        )
+        return logits
+
+    def _checkpoint(self) -> Checkpoint:
+        tensors = {
+            **with_prefix("model", self.model.state_dict()),
+            **with_prefix("best", self.best_state),
+            **optimizer_tensors(self.optimizer),
+            **{f"random/{index}": state for index, state in enumerate(self._random_states())},
+        }
+        values = {
+            "epochs": self.epochs,
+            "best_epoch": self.best_epoch,
+            # JSON has no infinity, and no nan.
+            "best": [self.best_loss, self.best_accuracy] if self.best_epoch else None,
+            "train_losses": self.train_losses,
+            "validation_losses": self.validation_losses,
+        }
+        return Checkpoint(self._purpose, tensors, values)
+
+    def _resume(self, path: str | Path) -> None:
+        found = Checkpoint.load(path, self._purpose)
+        if found is None:
+            return
+        self.model.load_state_dict(without_prefix("model", found.tensors))
+        restore_optimizer(self.optimizer, found.tensors)
+        self.best_state = without_prefix("best", found.tensors)
+        random = without_prefix("random", found.tensors)
+        self._random_state = [random[name] for name in sorted(random)]
+        self.epochs, self.best_epoch = found.values["epochs"], found.values["best_epoch"]
+        if found.values["best"] is not None:
+            self.best_loss, self.best_accuracy = found.values["best"]
+        self.train_losses = found.values["train_losses"]
+        self.validation_losses = found.values["validation_losses"]
+
+    def _random_devices(self) -> list[torch.device]:
+        return [self._device] if self._device.type == "cuda" else []
+
+    def _random_states(self) -> list[Tensor]:
+        states = [torch.get_rng_state()]
+        return states + [torch.cuda.get_rng_state(device) for device in self._random_devices()]
+
+    def _seed(self) -> None:
+        if self._random_state is None:
+            torch.manual_seed(self.seed)
+            return
+        torch.set_rng_state(self._random_state[0])
+        for device, state in zip(self._random_devices(), self._random_state[1:], strict=True):
+            torch.cuda.set_rng_state(state, device)
+
+
+def stamped(result: TrainingResult) -> TrainingResult:
+    """The same, now also written down in the model, if it is one that can be saved."""
+    if isinstance(result.model, Pretrained):
+        result.model.provenance = result.record()
+    return result
+
+
+def features(model: nn.Module, data: Data) -> Tensor | Features:
+    """The graph's features in the form that the model multiplies fastest."""
+    return Features(data.x) if isinstance(model, Classifier) else data.x
+
+
+def check_graphs(train: Data, validation: Data) -> None:
+    """Refuse graphs that can't be trained on, or that would let the answers in."""
+    for data, mask in ((train, "train_mask"), (validation, "val_mask")):
+        for name in ("x", "edge_index", "y", mask):
+            if name not in data or data[name] is None:
+                raise InputError(
+                    f"data.{name} is missing: training needs features, edges, labels and the masks of a split, as "
+                    "purigraph.graph.splits.inductive_split gives them."
+                )
+        if not data[mask].any():
+            raise InputError(f"{mask} is empty: there is nothing to {'train' if data is train else 'validate'} on.")
+    for mask in MASKS[1:]:
+        if mask in train and train[mask].any():
+            raise InputError(
+                f"The training graph holds {int(train[mask].sum())} nodes of {mask}: training is inductive and must "
+                "not see them. Make the graphs with purigraph.graph.splits.inductive_split."
+            )
+
+
+def _digest(*tensors: Tensor) -> str:
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        parts = [tensor]
+        if tensor.layout == torch.sparse_csr:
+            parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+        elif tensor.layout == torch.sparse_coo:
+            parts = [tensor.coalesce().indices(), tensor.coalesce().values()]
+        for part in parts:
+            digest.update(f"{part.dtype}{tuple(part.shape)}".encode())
+            digest.update(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]

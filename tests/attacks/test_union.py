@@ -1,0 +1,90 @@
+"""The union of a graph and a block, and the gradient that every candidate gets through it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from helpers import pair_graphs
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+from purigraph.attacks.both_directions import both_directions
+from purigraph.attacks.losses import losses
+from purigraph.attacks.pair_space import PairSpace
+from purigraph.attacks.union import Union
+from purigraph.attacks.victim import Victim
+from purigraph.graph import PairGraph, read_data
+from purigraph.graph.perturbation import Perturbation
+
+
+@given(pair_graphs())
+def test_both_directions_equal_the_sorted_ones(graph: PairGraph) -> None:
+    both = both_directions(graph)
+    edge_index, weight = graph.edge_index()
+    assert torch.equal(both.edge_index, edge_index)
+    assert torch.equal(graph.weight[both.pair], weight)
+    expected = torch.arange(graph.num_pairs).expand(2, -1)
+    assert torch.equal(both.pair[both.entries], expected)
+
+
+@given(pair_graphs(), st.data())
+def test_union_equals_the_dense_definition(graph: PairGraph, data: st.DataObject) -> None:
+    num_nodes = graph.num_nodes
+    space = PairSpace(num_nodes)
+    assume(space.size > 0)
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 50)))
+    codes = space.sample(data.draw(st.integers(0, space.size)), generator)
+    flip = torch.rand(len(codes), generator=generator)
+
+    union = Union(graph, codes)
+    row, col = union.edge_index
+    dense = torch.zeros(num_nodes, num_nodes)
+    dense[row, col] = union.edge_weight(flip)
+
+    expected = torch.zeros(num_nodes, num_nodes)
+    expected[graph.pairs[0], graph.pairs[1]] = graph.weight
+    is_edge = torch.zeros(num_nodes, num_nodes, dtype=torch.bool)
+    is_edge[graph.pairs[0], graph.pairs[1]] = True
+    i, j = union.pairs
+    expected[i, j] = torch.where(is_edge[i, j], expected[i, j] * (1 - flip), flip)
+    torch.testing.assert_close(dense, expected + expected.t())
+    assert ((row * num_nodes + col).diff() > 0).all()
+    assert not (row == col).any()
+
+
+def test_whole_flips_are_the_perturbed_graph(toy_data: Data) -> None:
+    graph = read_data(toy_data)[0]
+    codes = PairSpace(60).sample(500, torch.Generator().manual_seed(0))
+    codes = torch.unique(torch.cat([codes, graph.codes[::4]]))
+    union = Union(graph, codes)
+    flipped = torch.arange(len(codes)) % 3 == 0
+    weight = union.edge_weight(flipped.float())
+
+    expected = Perturbation.of_flips(graph, union.pairs[:, flipped]).apply(graph).edge_index()[0]
+    assert torch.equal(union.edge_index[:, weight > 0], expected)
+
+
+@pytest.mark.parametrize("loss", losses.names())
+def test_gradient_equals_finite_differences(loss: str, tiny_data: Data, tiny_model: Any) -> None:
+    graph = read_data(tiny_data)[0]
+    graph = graph.with_weight(graph.weight.double())
+    every = PairSpace(8)
+    union = Union(graph, every.codes(torch.arange(every.size)))
+    flip = torch.rand(every.size, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) * 0.8 + 0.1
+    victim = Victim(tiny_model, tiny_data.x, tiny_data.y, torch.tensor([0, 3, 4, 6]), losses[loss])
+
+    verdict, gradient = victim.gradient(union.edge_index, union.edge_weight(flip))
+    gradient = union.flip_gradient(gradient)
+
+    assert verdict == victim.relaxed(union.edge_index, union.edge_weight(flip))
+    step = 1e-6
+    for entry in range(every.size):
+        up, down = flip.clone(), flip.clone()
+        up[entry] += step
+        down[entry] -= step
+        rise = victim.relaxed(union.edge_index, union.edge_weight(up)).loss
+        fall = victim.relaxed(union.edge_index, union.edge_weight(down)).loss
+        assert float(gradient[entry]) == pytest.approx((rise - fall) / (2 * step), rel=1e-5, abs=1e-8)

@@ -1,0 +1,219 @@
+"""What must be true of every registered classifier."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from helpers import pair_graphs, random_pair_graph
+from purigraph.classifiers import Classifier, build, classifiers, hyper_parameters, load
+from purigraph.errors import GraphError, InputError, UnknownNameError
+from purigraph.kernels import Features
+
+NAMES = classifiers.names()
+IN, OUT = 6, 3
+
+close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-11)
+
+
+def make(name: str, **hyper: object) -> Classifier:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = build(name, IN, OUT, hidden_channels=8, **hyper)
+        for parameter in model.parameters():  # zero biases would hide mistakes
+            torch.nn.init.normal_(parameter, std=0.5)
+    return model.double().eval()
+
+
+def features(num_nodes: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(num_nodes, IN, generator=generator, dtype=torch.float64)
+
+
+def edges(seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Both directions, weights in (0, 1]."""
+    graph = random_pair_graph(12, 25, seed, torch.float64)
+    edge_index, _ = graph.edge_index()
+    generator = torch.Generator().manual_seed(seed)
+    weight = 0.1 + 0.9 * torch.rand(graph.num_pairs, generator=generator, dtype=torch.float64)
+    return edge_index, graph.with_weight(weight).edge_index()[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(graph=pair_graphs(), seed=st.integers(0, 100))
+def test_renumbering_the_nodes_renumbers_the_logits(name, graph, seed):
+    model, x = make(name), features(graph.num_nodes, seed)
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(graph.num_nodes, generator=generator)
+    # Weights of their own kind: with equal ones a weighted median may be undecided between two neighbours.
+    spread = torch.rand(graph.num_pairs, generator=generator, dtype=torch.float64)
+    graph = graph.with_weight(graph.weight * (0.5 + spread))
+    edge_index, weight = graph.edge_index()
+    shuffled = torch.randperm(edge_index.shape[1], generator=generator)
+    position = torch.argsort(order)
+
+    logits = model(x, edge_index, weight)
+    renumbered = model(x[order], position[edge_index[:, shuffled]], weight[shuffled])
+
+    assert logits.shape == (graph.num_nodes, OUT)
+    close(renumbered, logits[order])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weight_one_is_no_weight(name):
+    model, x, (edge_index, _) = make(name), features(12), edges()
+
+    close(model(x, edge_index, torch.ones(edge_index.shape[1], dtype=torch.float64)), model(x, edge_index))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weight_zero_is_no_edge(name):
+    model, x, (edge_index, weight) = make(name), features(12), edges()
+    gone = (edge_index.sum(0) % 3) == 0
+
+    close(model(x, edge_index, weight.masked_fill(gone, 0.0)), model(x, edge_index[:, ~gone], weight[~gone]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_given_self_loops_are_ignored(name):
+    model, x, (edge_index, weight) = make(name), features(12), edges()
+    loops = torch.tensor([[1, 5], [1, 5]])
+    heavy = torch.tensor([7.0, 0.0], dtype=torch.float64)
+
+    close(
+        model(x, torch.cat([edge_index, loops], 1), torch.cat([weight, heavy])),
+        model(x, edge_index, weight),
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "mlp"])
+def test_gradient_with_respect_to_edge_weights(name):
+    model, x, (edge_index, weight) = make(name), features(12), edges()
+
+    assert torch.autograd.gradcheck(lambda w: model(x, edge_index, w), (weight.clone().requires_grad_(),))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "mlp"])
+def test_gradient_is_finite_at_weight_zero_and_sees_missing_edges(name):
+    model, x, (edge_index, weight) = make(name), features(12), edges()
+    absent = (edge_index.sum(0) % 3) == 0
+    weight = weight.masked_fill(absent, 0.0).requires_grad_()
+
+    logits = model(x, edge_index, weight)
+    (gradient,) = torch.autograd.grad((logits * torch.randn(logits.shape, dtype=torch.float64)).sum(), weight)
+
+    assert torch.isfinite(logits).all()
+    assert torch.isfinite(gradient).all()
+    assert (gradient[absent] != 0).any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_graph_without_edges(name):
+    x = features(4)
+
+    logits = make(name)(x, torch.empty(2, 0, dtype=torch.int64))
+
+    assert torch.isfinite(logits).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_save_and_load_to_the_same_bits(name, tmp_path):
+    model, x, (edge_index, weight) = make(name), features(12), edges()
+    before = torch.get_rng_state()
+
+    model.save_pretrained(tmp_path / name)
+    loaded = load(tmp_path / name)
+
+    assert torch.equal(torch.get_rng_state(), before)
+    assert type(loaded) is type(model)
+    assert loaded._config() == model._config()
+    assert torch.equal(loaded(x, edge_index, weight), model(x, edge_index, weight))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", ["csr", "coo", "features"])
+def test_sparse_features_give_the_same(name, form):
+    model, (edge_index, weight) = make(name), edges()
+    x = features(12) * (torch.arange(12 * IN).view(12, IN) % 9 == 0)
+    sparse = {"csr": Tensor.to_sparse_csr, "coo": Tensor.to_sparse, "features": Features}[form](x)
+
+    close(model(sparse, edge_index, weight), model(x, edge_index, weight))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("form", ["dense", "csr", "coo", "features"])
+def test_training_step_reaches_every_parameter(name, form):
+    model, (edge_index, weight) = make(name).train(), edges()
+    x = features(12)
+    given = {"dense": Tensor.clone, "csr": Tensor.to_sparse_csr, "coo": Tensor.to_sparse, "features": Features}
+
+    model(given[form](x), edge_index, weight).square().sum().backward()
+
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels_in_plain_torch_give_the_same(name, monkeypatch):
+    model, x, (edge_index, weight) = make(name), features(12), edges()
+
+    def run() -> tuple[Tensor, ...]:
+        w = weight.clone().requires_grad_()
+        logits = model(x, edge_index, w)
+        gradients = torch.autograd.grad(logits.square().sum(), [w, *model.parameters()], allow_unused=True)
+        return logits.detach(), *(g for g in gradients if g is not None)
+
+    fast = run()
+    monkeypatch.setenv("PURIGRAPH_KERNELS", "torch")
+    monkeypatch.setattr("purigraph.kernels.compiled.AVAILABLE", False)
+    close(run(), fast)
+    monkeypatch.setattr("torch.backends.mkl.is_available", lambda: False)
+    close(run(), fast)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_wrong_is_said(name):
+    model, x, (edge_index, weight) = make(name), features(12), edges()
+
+    with pytest.raises(InputError, match="x has 5 features, but the model was built for 6"):
+        model(x[:, :5], edge_index)
+    with pytest.raises(InputError, match=r"has no hyper-parameter hiden_channels\. It has: .*hidden_channels"):
+        build(name, IN, OUT, hiden_channels=3)
+    with pytest.raises(InputError, match="hidden_channels must be a positive integer, not 0"):
+        build(name, IN, OUT, hidden_channels=0)
+    with pytest.raises(InputError, match=r"dropout must be in \[0, 1\), not 1"):
+        build(name, IN, OUT, dropout=1.0)
+    with pytest.raises(InputError, match="in_channels must be a positive integer"):
+        build(name, 0, OUT)
+    if name != "mlp":
+        with pytest.raises(GraphError, match="holds node 12, but x has 12 rows"):
+            model(x, torch.tensor([[0], [12]]))
+        with pytest.raises(GraphError, match="one entry per column"):
+            model(x, edge_index, weight[1:])
+        with pytest.raises(GraphError, match=r"shape \(2, number of edges\)"):
+            model(x, edge_index.t())
+
+
+def test_names_and_hyper_parameters():
+    assert NAMES == ["appnp", "evennet", "gat", "gcn", "gprgnn", "mlp", "soft-median"]
+    assert hyper_parameters("appnp") == {
+        "hidden_channels": 64,
+        "num_layers": 2,
+        "hops": 10,
+        "alpha": 0.1,
+        "dropout": 0.5,
+    }
+    with pytest.raises(UnknownNameError, match="Did you mean 'gprgnn'"):
+        build("gpr-gnn", IN, OUT)
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat", "soft-median"])
+def test_three_layers(name):
+    model, x, (edge_index, weight) = make(name, num_layers=3), features(12), edges()
+
+    assert model(x, edge_index, weight).shape == (12, OUT)
+    assert torch.autograd.gradcheck(lambda w: model(x, edge_index, w), (weight.clone().requires_grad_(),))

@@ -1,0 +1,121 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import purigraph as pg
+from helpers import communities
+from purigraph.cli import app
+from purigraph.errors import InputError, PurigraphError
+from purigraph.graph.npz import load_npz, save_npz
+
+SMALL = ["--set", "hops=2", "--set", "node_channels=8", "--set", "edge-channels=8"]
+
+
+@pytest.fixture
+def graph_file(tmp_path: Path) -> Path:
+    path = tmp_path / "graph.npz"
+    save_npz(communities(), path)
+    return path
+
+
+def invoke(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_fit_then_purify_a_file(graph_file: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "model", tmp_path / "clean.npz"
+    text = invoke("fit", graph_file, "-o", model, "--epochs", 5, *SMALL)
+    assert "AUC" in text
+    assert "Saved to" in text
+    assert "Written to" in invoke("purify", graph_file, "-m", model, "-o", out)
+    clean, data = load_npz(out), communities()
+    expected = pg.GPRGAE.from_pretrained(model)(data)
+    ours = torch.zeros(data.num_nodes, data.num_nodes)
+    ours[clean.edge_index[0], clean.edge_index[1]] = clean.edge_weight
+    ours = torch.maximum(ours, ours.t())
+    assert torch.allclose(ours[expected.edge_index[0], expected.edge_index[1]], expected.edge_weight)
+
+
+def test_json_is_the_only_output(graph_file: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "model", tmp_path / "clean.npz"
+    report = json.loads(invoke("fit", graph_file, "-o", model, "--epochs", 3, *SMALL, "--json", "--seed", 4))
+    assert report["seed"] == 4
+    assert report["epochs_run"] == 3
+    summary = json.loads(invoke("purify", graph_file, "-m", model, "-o", out, "--threshold", 0.5, "--json"))
+    assert summary["edges"] - summary["edges_below"] == load_npz(out).edge_index.shape[1] // 2
+    assert summary["steps"] == len(summary["relative_change"])
+
+
+def test_the_same_seed_gives_the_same_file(graph_file: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        invoke("fit", graph_file, "-o", tmp_path / name, "--epochs", 3, *SMALL)
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_fit_on_an_inductive_split_by_name(tmp_path: Path) -> None:
+    small = [*SMALL, "--epochs", 2, "--set", "validation_sets=2"]
+    report = json.loads(invoke("fit", "synthetic_citation", "-o", tmp_path / "m", "--inductive", *small, "--json"))
+    assert report["settings"]["validation_sets"] == 2
+
+
+def test_datasets_lists_all(tmp_path: Path) -> None:
+    listed = json.loads(invoke("datasets", "--json"))
+    assert {"name", "nodes", "edges", "features", "classes", "homophily", "available"} <= listed[0].keys()
+    assert {"cora", "citeseer", "cora-ml", "pubmed", "chameleon", "ogbn-arxiv", "coauthor-physics"} <= {
+        one["name"] for one in listed
+    }
+    assert next(one for one in listed if one["name"] == "synthetic-citation")["available"] is True
+    assert "synthetic-citation" in invoke("datasets")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "corra", "-o", "m"], "Did you mean 'cora'.*npz"),
+        (["fit", "missing.npz", "-o", "m"], "missing.npz"),
+        (["fit", "GRAPH", "-o", "m", "--set", "epochz=3"], "no setting 'epochz'"),
+        (["fit", "GRAPH", "-o", "m", "--set", "epochs"], "NAME=VALUE"),
+        (["fit", "GRAPH", "-o", "GRAPH"], "is a file"),
+        (["fit", "GRAPH", "-o", "m", "--device", "nonsense"], "nonsense"),
+        (["purify", "GRAPH", "-m", "nowhere", "-o", "out.npz"], "nowhere"),
+        (["purify", "GRAPH", "-m", "nowhere", "-o", "out.txt"], r"\.npz"),
+    ],
+)
+def test_wrong_input_is_one_sentence(arguments: list[str], message: str, graph_file: Path, tmp_path: Path) -> None:
+    given = [str(graph_file) if a == "GRAPH" else str(tmp_path / a) if a in {"m", "nowhere"} else a for a in arguments]
+    with pytest.raises(PurigraphError, match=message):
+        CliRunner().invoke(app, given, catch_exceptions=False)
+    assert not (tmp_path / "m").exists()
+
+
+def test_errors_exit_with_2_and_no_traceback() -> None:
+    run = [sys.executable, "-c", "from purigraph.cli import main; main()"]
+    failed = subprocess.run([*run, "fit", "corra", "-o", "m"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("purigraph: There is no dataset named 'corra'")
+    assert "Traceback" not in failed.stderr
+    version = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.strip() == f"purigraph {pg.__version__}"
+
+
+def test_help_does_not_import_torch() -> None:
+    code = "import sys; from purigraph.cli import app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_purifiers_of_another_width_are_refused(graph_file: Path, tmp_path: Path) -> None:
+    invoke("fit", graph_file, "-o", tmp_path / "m", "--epochs", 1, *SMALL)
+    other = tmp_path / "other.npz"
+    save_npz(communities(num_features=7), other)
+    with pytest.raises(InputError, match="trained on 24 features"):
+        CliRunner().invoke(app, ["purify", str(other), "-m", str(tmp_path / "m"), "-o", str(tmp_path / "o.npz")],
+                           catch_exceptions=False)
+    assert not (tmp_path / "o.npz").exists()

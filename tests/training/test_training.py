@@ -1,0 +1,410 @@
+"""Training on labelled nodes, on pseudo-labels, and on graphs under attack."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from helpers import communities
+from purigraph.classifiers import GCN, MLP, Classifier
+from purigraph.errors import InputError, ModelFileError, PurigraphError, UnknownNameError
+from purigraph.graph.splits import InductiveSplit, attach_split, inductive_split
+from purigraph.training import (
+    PROFILES,
+    AdversarialSettings,
+    AttackSettings,
+    TrainingSettings,
+    graph_attack,
+    pseudo_label,
+    regimes,
+    self_train,
+    train,
+    train_classifier,
+)
+from purigraph.training import run as run_module
+from purigraph.training.run import Run
+
+SHORT = TrainingSettings(max_epochs=12, patience=50)
+
+
+@pytest.fixture(scope="module")
+def split() -> InductiveSplit:
+    data = attach_split(communities(160), seed=0, train_per_class=5, val_per_class=8)
+    return inductive_split(data)
+
+
+def build(seed: int) -> GCN:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return GCN(24, 2, hidden_channels=8)
+
+
+def same(left: nn.Module, right: nn.Module) -> bool:
+    states = left.state_dict(), right.state_dict()
+    return states[0].keys() == states[1].keys() and all(torch.equal(states[0][k], states[1][k]) for k in states[0])
+
+
+def with_garbage_labels(data: Data, keep: Tensor) -> Data:
+    changed = copy.copy(data)
+    changed.y = torch.where(keep, data.y, 1 - data.y)
+    return changed
+
+
+class Counting(nn.Module):
+    """A model that is stopped by Ctrl-C in the middle of an epoch."""
+
+    def __init__(self, model: nn.Module, stop_at: int) -> None:
+        super().__init__()
+        self.model, self.calls, self.stop_at = model, 0, stop_at
+
+    def forward(self, *inputs: Any) -> Tensor:
+        self.calls += 1
+        if self.calls == self.stop_at:
+            raise KeyboardInterrupt
+        logits: Tensor = self.model(*inputs)
+        return logits
+
+
+def test_it_learns(split):
+    result = train_classifier(build(0), split.train, split.validation, settings=TrainingSettings(max_epochs=100))
+
+    assert result.validation_accuracy > 0.8
+    assert not result.model.training
+    assert result.epochs == len(result.train_losses) == len(result.validation_losses) <= 100
+
+
+def test_the_best_state_is_restored(split):
+    result = train_classifier(build(0), split.train, split.validation, settings=TrainingSettings(max_epochs=60))
+    nodes = split.validation.val_mask
+    with torch.no_grad():
+        logits = result.model(split.validation.x, split.validation.edge_index)[nodes]
+    label = split.validation.y[nodes]
+    margin = (logits.gather(1, label[:, None]) - logits.gather(1, 1 - label[:, None])).squeeze(1)
+
+    assert result.best_epoch < result.epochs  # else there is nothing to restore
+    assert result.validation_loss == min(result.validation_losses) == result.validation_losses[result.best_epoch - 1]
+    assert float(torch.tanh(-margin).mean()) == pytest.approx(result.validation_loss, abs=1e-6)
+
+
+def test_the_best_state_is_a_copy(split):
+    run = Run(build(0), split.train, split.validation, SHORT, seed=0)
+    run.complete(title="", checkpoint=None, progress=False)
+    kept = {name: tensor.clone() for name, tensor in run.best_state.items()}
+
+    with torch.no_grad():
+        for parameter in run.model.parameters():
+            parameter.add_(1)
+
+    assert all(torch.equal(run.best_state[name], kept[name]) for name in kept)
+
+
+def test_patience_ends_the_training(split):
+    settings = TrainingSettings(max_epochs=500, patience=7)
+    result = train_classifier(build(0), split.train, split.validation, settings=settings)
+
+    assert result.epochs == result.best_epoch + 7 < 500
+
+
+def test_weight_decay_is_applied(split):
+    norms = []
+    for decay in (0.0, 0.1):
+        settings = TrainingSettings(max_epochs=40, weight_decay=decay, patience=1000)
+        run = Run(build(0), split.train, split.validation, settings, seed=0)
+        run.complete(title="", checkpoint=None, progress=False)
+        norms.append(sum(float(p.detach().square().sum()) for p in run.model.parameters()))
+
+    assert norms[1] < 0.7 * norms[0]
+
+
+def test_the_losses_differ(split):
+    ends = [
+        train_classifier(build(0), split.train, split.validation, settings=SHORT.replace(loss=loss)).model
+        for loss in ("tanh_margin", "cross_entropy")
+    ]
+
+    assert not same(*ends)
+
+
+def test_the_same_seed_gives_the_same_bits_and_global_state_is_left_alone(split):
+    before = torch.get_rng_state()
+    first = train("gcn", "vanilla", split, settings=SHORT, seed=3)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.rand(5)
+    second = train("gcn", "vanilla", split, settings=SHORT, seed=3)
+    other = train("gcn", "vanilla", split, settings=SHORT, seed=4)
+
+    assert same(first.model, second.model)
+    assert first.train_losses == second.train_losses
+    assert not same(first.model, other.model)
+
+
+@pytest.mark.parametrize("regime", ["vanilla", "self", "adversarial"])
+def test_labels_that_must_not_be_known_are_not_read(split, regime):
+    hidden = InductiveSplit(
+        train=with_garbage_labels(split.train, split.train.train_mask),
+        validation=with_garbage_labels(split.validation, split.validation.val_mask),
+        test=with_garbage_labels(split.test, torch.zeros_like(split.test.test_mask)),
+    )
+    settings = SHORT
+    if regime == "adversarial":
+        attack = AttackSettings(epochs=2, block_size=200)
+        settings = AdversarialSettings(max_epochs=4, clean_epochs=1, patience=5, attack=attack)
+
+    honest = train("gcn", regime, split, settings=settings, hyper={"hidden_channels": 8})
+    blind = train("gcn", regime, hidden, settings=settings, hyper={"hidden_channels": 8})
+
+    assert same(honest.model, blind.model)
+
+
+def test_training_graphs_that_let_the_answers_in_are_refused(split):
+    with pytest.raises(InputError, match="The training graph holds 16 nodes of val_mask"):
+        train_classifier(build(0), split.validation, split.validation)
+    for name in ("x", "y", "train_mask"):
+        incomplete = copy.copy(split.train)
+        del incomplete[name]
+        with pytest.raises(InputError, match=f"data.{name} is missing"):
+            train_classifier(build(0), incomplete, split.validation)
+    empty = copy.copy(split.train)
+    empty.train_mask = torch.zeros_like(empty.train_mask)
+    with pytest.raises(InputError, match="train_mask is empty"):
+        train_classifier(build(0), empty, split.validation)
+
+
+def test_a_run_that_was_interrupted_goes_on_to_the_same_bits(split, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    settings = TrainingSettings(max_epochs=30, patience=50)
+    whole = train_classifier(Counting(build(1), -1), split.train, split.validation, settings=settings, seed=5)
+
+    path = tmp_path / "run.safetensors"
+    for stop_at in (17, 12):
+        with pytest.raises(KeyboardInterrupt):
+            train_classifier(
+                Counting(build(1), stop_at), split.train, split.validation, settings=settings, seed=5, checkpoint=path
+            )
+        torch.rand(3)
+    resumed = train_classifier(
+        Counting(build(1), -1), split.train, split.validation, settings=settings, seed=5, checkpoint=path
+    )
+
+    assert same(whole.model, resumed.model)
+    assert resumed.train_losses == whole.train_losses
+    assert resumed.validation_losses == whole.validation_losses
+    assert (resumed.best_epoch, resumed.validation_loss) == (whole.best_epoch, whole.validation_loss)
+
+
+def test_a_finished_run_is_read_back_and_another_run_is_refused(split, tmp_path):
+    path = tmp_path / "run.safetensors"
+    first = train_classifier(build(0), split.train, split.validation, settings=SHORT, checkpoint=path)
+
+    stopped = Counting(build(0), 1)
+    again = train_classifier(build(0), split.train, split.validation, settings=SHORT, checkpoint=path)
+    assert same(first.model, again.model)
+    with pytest.raises(ModelFileError, match="another run"):
+        train_classifier(build(0), split.train, split.validation, settings=SHORT, seed=1, checkpoint=path)
+    with pytest.raises(ModelFileError, match="another run"):
+        train_classifier(stopped, split.train, split.validation, settings=SHORT, checkpoint=path)
+
+
+def test_a_loss_that_is_not_finite_is_said(split):
+    class Broken(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1))
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return x[:, :2] * self.weight / 0
+
+    with pytest.raises(PurigraphError, match="The training loss became nan in epoch 1"):
+        train_classifier(Broken(), split.train, split.validation)
+
+
+def test_a_validation_loss_that_is_never_finite_is_said(split):
+    validation = copy.copy(split.validation)
+    validation.x = torch.full_like(validation.x, 3e38)
+
+    with pytest.raises(PurigraphError, match="The validation loss was never finite in 12 epochs"):
+        train_classifier(nn_linear(), split.train, validation, settings=SHORT)
+
+
+def nn_linear() -> nn.Module:
+    model = nn.Module()
+    model.linear = nn.Linear(24, 2)
+    model.forward = lambda x, edge_index: model.linear(x * x)
+    return model
+
+
+def test_any_module_can_be_trained(split):
+    result = train_classifier(nn_linear(), split.train, split.validation, settings=SHORT)
+
+    assert result.epochs == 12
+
+
+def test_what_was_done_is_saved_with_the_model(split, tmp_path):
+    result = train("gcn", "vanilla", split, settings=SHORT, seed=3)
+
+    result.model.save_pretrained(tmp_path)
+
+    written = json.loads((tmp_path / "config.json").read_text())["training"]
+    assert (written["regime"], written["seed"], written["epochs"]) == ("vanilla", 3, 12)
+    assert written["settings"] == SHORT.model_dump()
+    assert GCN.from_pretrained(tmp_path).provenance == written
+
+
+def test_pseudo_labels_fill_what_is_missing(split):
+    model = train_classifier(build(0), split.train, split.validation, settings=SHORT).model
+    labelled = pseudo_label(model, split.train)
+    known = split.train.train_mask
+
+    assert labelled.train_mask.all()
+    assert torch.equal(labelled.y[known], split.train.y[known])
+    with torch.no_grad():
+        assert torch.equal(labelled.y[~known], model(split.train.x, split.train.edge_index).argmax(1)[~known])
+    assert not split.train.train_mask.all()  # untouched
+
+
+def test_self_training_learns_from_all_nodes(split):
+    result = train("gcn", "self", split, settings={"max_epochs": 60}, hyper={"hidden_channels": 8})
+
+    assert result.regime == "self"
+    assert result.validation_accuracy > 0.8
+    assert not same(result.model, train("gcn", "vanilla", split, settings={"max_epochs": 60}).model)
+
+
+def test_self_training_without_unlabelled_nodes_is_training(split):
+    complete = copy.copy(split.train)
+    complete.train_mask = torch.ones_like(complete.train_mask)
+    built = []
+
+    def counted(seed: int) -> Classifier:
+        built.append(seed)
+        return build(seed)
+
+    self_train(counted, complete, split.validation, settings=SHORT)
+
+    assert len(built) == 1
+
+
+def test_self_training_resumes(split, tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    whole = self_train(lambda seed: Counting(build(seed), -1), split.train, split.validation, settings=SHORT)
+    stops = iter([-1, 9])
+    with pytest.raises(KeyboardInterrupt):
+        self_train(
+            lambda seed: Counting(build(seed), next(stops)),
+            split.train,
+            split.validation,
+            settings=SHORT,
+            checkpoint=tmp_path,
+        )
+
+    resumed = self_train(
+        lambda seed: Counting(build(seed), -1), split.train, split.validation, settings=SHORT, checkpoint=tmp_path
+    )
+
+    assert same(whole.model, resumed.model)
+
+
+class FakeAttack:
+    """Cuts the first edges, and remembers how it was called."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, int, int]] = []
+        self.labels: list[Tensor] = []
+
+    def __call__(self, model: nn.Module, data: Data, labels: Tensor, nodes: Tensor, seed: int, /) -> Data:
+        self.calls.append((data.num_nodes, len(nodes), seed))
+        self.labels.append(labels)
+        attacked = copy.copy(data)
+        attacked.edge_index = data.edge_index[:, 40:]
+        return attacked
+
+
+def test_adversarial_training_calls_its_attack(split):
+    attack = FakeAttack()
+    settings = AdversarialSettings(max_epochs=7, clean_epochs=4, patience=50)
+
+    result = train("gcn", "adversarial", split, settings=settings, attack=attack, seed=2)
+
+    train_nodes, validation_nodes = split.train.num_nodes, split.validation.num_nodes
+    assert [call[:2] for call in attack.calls] == [(train_nodes, train_nodes), (validation_nodes, 16)] * 3
+    assert len({call[2] for call in attack.calls}) == 6
+    assert result.best_epoch > 4  # the clean epochs can't be chosen
+    assert len(result.validation_losses) == 3
+    assert (attack.labels[1][~split.validation.val_mask] == -1).all()
+
+
+def test_adversarial_training_trains_on_what_the_attack_gives(split):
+    settings = AdversarialSettings(max_epochs=8, clean_epochs=2, patience=50)
+    attacked = train("gcn", "adversarial", split, settings=settings, attack=FakeAttack())
+    clean = train("gcn", "adversarial", split, settings=settings, attack=lambda model, data, *_: data)
+
+    assert not same(attacked.model, clean.model)
+
+
+@pytest.mark.parametrize("name", ["prbcd", "lrbcd"])
+def test_adversarial_training_with_a_real_attack(split, name, tmp_path):
+    attack = AttackSettings(name=name, epochs=3, block_size=300, projection="nearest")
+    settings = AdversarialSettings(max_epochs=5, clean_epochs=2, patience=50, attack=attack)
+
+    first = train("gcn", "adversarial", split, settings=settings, seed=1, checkpoint=tmp_path)
+    second = train("gcn", "adversarial", split, settings=settings, seed=1)
+
+    assert first.regime == "adversarial"
+    assert same(first.model, second.model)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["final.safetensors", "first.safetensors"]
+
+
+def test_graph_attack_changes_edges_within_the_budget(split):
+    model = train_classifier(build(0), split.train, split.validation, settings=SHORT).model
+    nodes = split.train.train_mask.nonzero().squeeze(1)
+    attacked = graph_attack(AttackSettings(epochs=5, block_size=500))(model, split.train, split.train.y, nodes, 0)
+
+    assert attacked.num_nodes == split.train.num_nodes
+    assert attacked.edge_index.shape[1] != 0
+    assert not torch.equal(attacked.edge_index, split.train.edge_index)
+
+
+def test_profiles_are_the_papers_and_a_smaller_one():
+    paper, cpu = PROFILES["paper"], PROFILES["cpu"]
+
+    assert (paper.max_epochs, paper.patience, paper.clean_epochs, paper.loss) == (3000, 200, 10, "tanh_margin")
+    assert (paper.attack.epsilon, paper.attack.epochs, paper.attack.block_size) == (0.2, 20, 1_000_000)
+    assert (cpu.max_epochs, cpu.attack.block_size, cpu.attack.epsilon) == (300, 50_000, 0.2)
+
+
+def test_names_and_settings_that_do_not_exist_are_refused(split):
+    assert regimes.names() == ["adversarial", "self", "vanilla"]
+    with pytest.raises(UnknownNameError, match=r"no regime named 'vanila'\. Did you mean 'vanilla'"):
+        train("gcn", "vanila", split)
+    with pytest.raises(InputError, match="vanilla has no setting 'epochs': did you mean 'max_epochs'"):
+        train("gcn", "vanilla", split, settings={"epochs": 3})
+    with pytest.raises(InputError, match="learning_rate=0 is not valid"):
+        train("gcn", "vanilla", split, settings={"learning_rate": 0})
+    with pytest.raises(InputError, match="takes AdversarialSettings, not TrainingSettings"):
+        train("gcn", "adversarial", split, settings=SHORT)
+    with pytest.raises(InputError, match="takes no attack"):
+        train("gcn", "vanilla", split, attack=FakeAttack())
+    with pytest.raises(InputError, match="has no hyper-parameter depth"):
+        train("gcn", "vanilla", split, hyper={"depth": 3})
+
+
+def test_validation_now_and_then(split):
+    settings = TrainingSettings(max_epochs=10, validate_every=4)
+    result = train_classifier(build(0), split.train, split.validation, settings=settings)
+    assert len(result.validation_losses) == 2
+    assert result.best_epoch in (4, 8)
+
+    seldom = train_classifier(build(0), split.train, split.validation, settings=settings.replace(validate_every=50))
+    assert seldom.best_epoch == 10  # there is always a best epoch
+
+
+def test_an_mlp_is_trained_on_features_alone(split):
+    result = train("mlp", "vanilla", split, settings=SHORT)
+
+    assert isinstance(result.model, MLP)

@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from purigraph import datasets
-from purigraph.classifiers import build
 from purigraph.evaluation import Evaluation, evaluate, model_accuracy
 from purigraph.graph.splits import inductive_split
 from purigraph.protection import protect
 from purigraph.purifiers import GPRGAE
-from purigraph.training import train_classifier
+from purigraph.training import train
 
 #: The budget that the summary speaks of.
 MAIN_EPSILON = 0.25
@@ -110,17 +109,17 @@ def run_demo(
     split = inductive_split(datasets.load(GRAPH, seed=seed))
     test = split.test
     say("Training a GCN on the labelled nodes of a clean graph.")
-    gcn = build("gcn", test.num_features, int(test.y.max()) + 1)
-    train_classifier(gcn, split.train, split.validation, seed=seed, progress=progress)
+    gcn = train("gcn", "vanilla", split, seed=seed, progress=progress).model
     say("Training a purifier on the same graph; it never sees a label.")
     purifier = GPRGAE().fit(
         split.train, validation=split.validation, seed=seed, epochs=purifier_epochs, progress=progress
     )
     model = protect(gcn, purifier)
-    options = {"attack": "prbcd", "epsilons": epsilons, "seeds": (seed,), "progress": progress}
+    options: dict[str, Any] = {"epsilons": epsilons, "seeds": (seed,), "progress": progress}
     say("Attacking the GCN: flipping the edges that hurt it most.")
-    plain = {"epochs": attack_epochs, "fine_tune_epochs": attack_epochs // 4, "loss": "tanh_margin"}
-    attacked = evaluate(gcn, test, **options, **plain)  # type: ignore[arg-type]
+    attacked = evaluate(
+        gcn, test, **options, epochs=attack_epochs, fine_tune_epochs=attack_epochs // 4, loss="tanh_margin"
+    )
     purified = [model_accuracy(model, record.perturbation.apply(test)) for record in attacked.records]
     say("Attacking again, through the purifier, starting from the attack above.")
     adaptive = _adaptive(model, test, attacked, options, adaptive_epochs)
@@ -138,10 +137,8 @@ def run_demo(
     )
 
 
-def _adaptive(
-    model: Any, test: Any, transferred: Evaluation, options: dict[str, Any], epochs: int
-) -> Evaluation:
+def _adaptive(model: Any, test: Any, transferred: Evaluation, options: dict[str, Any], epochs: int) -> Evaluation:
     """The adaptive attack begins where the transferred one ended: it can't be the weaker of the two."""
     found = {record.epsilon: record.perturbation for record in transferred.records}
-    settings = {"epochs": epochs, "fine_tune_epochs": epochs // 4, "loss": "margin", "final_samples": 5}
+    settings: dict[str, Any] = {"epochs": epochs, "fine_tune_epochs": epochs // 4, "loss": "margin", "final_samples": 5}
     return evaluate(model, test, start=lambda epsilon, seed: found[epsilon], **options, **settings)

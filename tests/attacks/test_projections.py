@@ -117,9 +117,7 @@ def _at_nodes(weight: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
 def _nearest(weight: Tensor, rows: list[tuple[np.ndarray, int]]) -> Tensor:
     """An independent solver: SLSQP on the squared distance."""
     target = weight.numpy()
-    constraints = [
-        {"type": "ineq", "fun": lambda p, a=a, b=b: b - a @ p, "jac": lambda p, a=a: -a} for a, b in rows
-    ]
+    constraints = [{"type": "ineq", "fun": lambda p, a=a, b=b: b - a @ p, "jac": lambda p, a=a: -a} for a, b in rows]
     result = optimize.minimize(
         lambda p: 0.5 * ((p - target) ** 2).sum(),
         np.zeros_like(target),

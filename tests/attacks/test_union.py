@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import pair_graphs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
+from helpers import pair_graphs
 from purigraph.attacks.both_directions import both_directions
 from purigraph.attacks.losses import losses
 from purigraph.attacks.pair_space import PairSpace

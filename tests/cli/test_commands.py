@@ -116,6 +116,9 @@ def test_purifiers_of_another_width_are_refused(graph_file: Path, tmp_path: Path
     other = tmp_path / "other.npz"
     save_npz(communities(num_features=7), other)
     with pytest.raises(InputError, match="trained on 24 features"):
-        CliRunner().invoke(app, ["purify", str(other), "-m", str(tmp_path / "m"), "-o", str(tmp_path / "o.npz")],
-                           catch_exceptions=False)
+        CliRunner().invoke(
+            app,
+            ["purify", str(other), "-m", str(tmp_path / "m"), "-o", str(tmp_path / "o.npz")],
+            catch_exceptions=False,
+        )
     assert not (tmp_path / "o.npz").exists()

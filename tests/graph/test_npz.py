@@ -41,7 +41,7 @@ def test_round_trip_is_exact(graph: PairGraph, tmp_path_factory: pytest.TempPath
     loaded = load_npz(path)
 
     assert sorted(loaded.keys()) == sorted(data.keys())
-    for key in data.keys():  # noqa: SIM118 (a Data isn't a mapping)
+    for key in data.keys():
         assert torch.equal(loaded[key], data[key]), key
         assert loaded[key].dtype == data[key].dtype
     assert [file.name for file in path.parent.iterdir()] == ["graph"]

@@ -19,7 +19,7 @@ def test_distinct_integers_are_distinct_and_as_many_as_asked(bound: int, choose:
     drawn = distinct_integers(bound, count, seeded(0))
     assert len(drawn) == count
     assert (drawn.diff() > 0).all()
-    assert not count or (0 <= drawn.min() and drawn.max() < bound)
+    assert not count or (drawn.min() >= 0 and drawn.max() < bound)
 
 
 @given(pair_graphs(), st.data())

@@ -274,9 +274,10 @@ def _spread(
     while size > 0:
         for f in range(size):
             u = front[f]
-            pushed = left[u]
-            left[u] = 0
-            settled[u] += settle[u] * pushed
+            mass[f], left[u] = left[u], 0
+            settled[u] += settle[u] * mass[f]
+        for f in range(size):
+            u = front[f]
             # A node pushes many times, but it meets new neighbours the first time only: the loop that runs
             # most is kept free of that question.
             if state[u] == 1:
@@ -286,7 +287,7 @@ def _spread(
                     if state[v] == 0:
                         state[v], touched[count] = 1, v
                         count += 1
-            moved = move[u] * pushed
+            moved = move[u] * mass[f]
             for e in range(rowptr[u], rowptr[u + 1]):
                 left[col[e]] += moved * share[e]
         size = 0

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from purigraph._version import __version__
-from purigraph.cli import datasets, demo, fit, purify
+from purigraph.cli import attack, bench, datasets, demo, evaluate, fit, purify, train
 from purigraph.errors import PurigraphError
 
 app = typer.Typer(
@@ -17,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (demo, fit, purify, datasets):
+for module in (demo, fit, purify, train, attack, evaluate, datasets, bench):
     app.command(module.NAME, help=module.HELP)(module.run)
 
 

@@ -6,10 +6,21 @@ it consists of small *communities* of papers that cite one another. Edges follow
 (`synthetic_features`): what a paper is about shows in its neighbourhood more than in itself. Some papers of a
 community carry the label of another field; there, edges and words mislead together, as in real networks.
 
-Measured at the default size against Cora, in the same inductive split (20 labels per class, 2 layers, 64 hidden units;
-20 splits of Cora, 20 splits over 5 seeds of the generator):
+Calibrated at the default size against Cora. Means over 20 inductive splits with 20 labels per class (of the generated
+network: 4 splits of each of 5 seeds); MLP and GCN with 2 layers and 64 hidden units; edge AUC for held-out edges against
+random pairs, by a trained scorer of the two ends' words, and by a graph auto-encoder (2 GCN layers):
 
-    CALIBRATION TABLE
+                             Cora    generated
+    accuracy of an MLP       54.8    56.7
+    accuracy of a GCN        79.2    80.0
+    edge AUC, words          0.89    0.85
+    edge AUC, auto-encoder   0.92    0.90
+    homophily                0.81    0.81
+    mean local clustering    0.24    0.24
+    transitivity             0.09    0.11
+    degree, quartiles        2 3 5   2 3 5
+    degree, 99 % and max     19 168  19 66
+    words of a paper         18.2    18.1
 """
 
 from __future__ import annotations
@@ -43,8 +54,8 @@ def citation_network(
 ) -> Data:
     """Generate a citation network: a `Data` with `x` (N, F) float32, `y` (N,) int64, `edge_index` (2, 2E).
 
-    The numbers of nodes and edges and the homophily are met exactly. No node is isolated as long as there are
-    enough edges. Classes have unequal sizes, degrees a heavy tail, neighbourhoods many triangles. There is no
+    The numbers of nodes and edges are met exactly, and so is the homophily where the classes have pairs enough. No node
+    is isolated as long as there are edges enough. Classes have unequal sizes, degrees a heavy tail, neighbourhoods many triangles. There is no
     split yet: see `purigraph.graph.attach_split`.
 
     Args:

@@ -3,8 +3,8 @@
 from purigraph.evaluation.affected import affected_nodes, unaffected_share
 from purigraph.evaluation.convergence import Convergence, convergence, lipschitz_constant
 from purigraph.evaluation.edge_detection import EdgeDetection, edge_detection
+from purigraph.evaluation.ensemble import Member, WorstCase, default_ensemble, worst_case
 from purigraph.evaluation.robust_accuracy import Evaluation, Record, evaluate, model_accuracy, predict
-from purigraph.evaluation.worst_case import Member, WorstCase, default_ensemble, worst_case
 
 __all__ = [
     "Convergence",

@@ -89,9 +89,7 @@ def read_edge_index(
 def read_data(data: Data) -> tuple[PairGraph, Entries]:
     """Turn a PyG `Data` (its `edge_index` and, if there, `edge_weight`) into a `PairGraph`."""
     if data.edge_index is None:
-        raise GraphError(
-            "data.edge_index is missing: a graph without edges has an edge_index of shape (2, 0)."
-        )
+        raise GraphError("data.edge_index is missing: a graph without edges has an edge_index of shape (2, 0).")
     weight = data.edge_weight if "edge_weight" in data else None
     return read_edge_index(data.edge_index, weight, data.num_nodes)
 
@@ -161,9 +159,7 @@ def _check_shape(edge_index: Tensor, edge_weight: Tensor | None) -> None:
             f"not {tuple(edge_weight.shape)}."
         )
     if not edge_weight.is_floating_point():
-        raise GraphError(
-            f"edge_weight must be floating point, not {edge_weight.dtype}: use edge_weight.float()."
-        )
+        raise GraphError(f"edge_weight must be floating point, not {edge_weight.dtype}: use edge_weight.float().")
 
 
 def _check_range(edge_index: Tensor, num_nodes: int) -> None:
@@ -210,9 +206,7 @@ def _check_multiplicity(
         )
 
 
-def _check_symmetric(
-    edge_index: Tensor, off_diagonal: Tensor, position: Tensor, given: Tensor, weight: Tensor
-) -> None:
+def _check_symmetric(edge_index: Tensor, off_diagonal: Tensor, position: Tensor, given: Tensor, weight: Tensor) -> None:
     mean = weight.detach()[position]
     apart = (given.detach() - mean).abs() > 1e-5 * mean.abs() + 1e-8
     if apart.any():

@@ -1,0 +1,71 @@
+"""A block of pairs that an attack looks at, and by how much it flips each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from purigraph.attacks.base import Scene
+from purigraph.attacks.pair_space import PairSpace
+from purigraph.attacks.union import Union
+from purigraph.graph.pair_graph import merge_codes
+
+# The least and one minus the greatest weight of a flip. Not 0: models may take logarithms or roots of weights, and
+# an entry without weight would have no gradient there.
+EPSILON = 1e-7
+
+
+@dataclass(frozen=True)
+class Block:
+    """Pairs, merged with the graph, and their flip weights (B,) between `EPSILON` and 1 - `EPSILON`."""
+
+    union: Union
+    weight: Tensor
+
+    @classmethod
+    def sample(cls, space: PairSpace, size: int, scene: Scene) -> Block:
+        """A random block; the start's flips are in it, with full weight."""
+        start = scene.start_codes()
+        weight = torch.full_like(start, 1 - EPSILON, dtype=scene.graph.weight.dtype)
+        return cls._fill(start, weight, space, size, scene)
+
+    def resample(self, space: PairSpace, scene: Scene) -> Block:
+        """Keep the entries with weight, at most half of the block, and fill up with new pairs."""
+        size = len(self.weight)
+        if size == space.size:
+            return self
+        keep = self.weight > EPSILON
+        most = size - size // 2
+        if int(keep.sum()) > most:
+            keep = torch.zeros_like(keep)
+            keep[torch.topk(self.weight, most, sorted=False).indices] = True
+        return self._fill(self.union.codes[keep], self.weight[keep], space, size, scene)
+
+    @classmethod
+    def _fill(cls, codes: Tensor, weight: Tensor, space: PairSpace, size: int, scene: Scene) -> Block:
+        fresh = space.sample(size - len(codes), scene.generator, taken=codes)
+        merged, at_codes, _ = merge_codes(codes, fresh)
+        merged_weight = torch.full_like(merged, EPSILON, dtype=weight.dtype)
+        merged_weight[at_codes] = weight
+        return cls(Union(scene.graph, merged), merged_weight)
+
+    def with_weight(self, weight: Tensor) -> Block:
+        """The same pairs with other weights, clipped; the union, and with it the edge list, stays the same."""
+        return Block(self.union, weight.clamp(EPSILON, 1 - EPSILON))
+
+    def heaviest(self, count: int) -> Block:
+        """The same pairs; all but the `count` with the most weight lose theirs."""
+        kept = torch.topk(self.weight, min(count, len(self.weight)), sorted=False).indices
+        weight = torch.full_like(self.weight, EPSILON)
+        weight[kept] = self.weight[kept]
+        return Block(self.union, weight)
+
+    def has_weight(self) -> Tensor:
+        """(B,) bool, which entries are flipped by more than nothing."""
+        return self.weight > EPSILON
+
+    def edge_weight(self) -> Tensor:
+        """The weights of `union.edge_index`."""
+        return self.union.edge_weight(self.weight)

@@ -1,0 +1,89 @@
+"""From flip weights to whole flips: which of the block's pairs are flipped in the end."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from purigraph.attacks.base import Scene
+from purigraph.attacks.block import EPSILON, Block
+from purigraph.attacks.projections import choose
+from purigraph.attacks.union import Union
+from purigraph.attacks.victim import Verdict
+from purigraph.graph.perturbation import Perturbation
+
+# How many of the chosen flips are called into question at the end.
+_EXCHANGED = 4
+
+
+def strongest_choice(found: Block, rounded: Block, samples: int, scene: Scene) -> tuple[Tensor, Verdict]:
+    """The strongest of some choices of whole flips: by most weight first, then at random by weight.
+
+    Args:
+        found: a block before rounding. The random choices follow its weights, which are far from whole.
+        rounded: the same pairs after it (or the same block). The first choice follows its weights, and those of
+            `found` where some of the budget is left.
+        samples: how many choices are tried.
+        scene: whose limits are kept.
+
+    Returns:
+        Positions in the block, and the verdict on the discrete graph.
+    """
+    pairs, weight = found.union.pairs.cpu(), found.weight.double().cpu()
+    order = torch.argsort(weight, descending=True, stable=True)
+    orders = [order[torch.argsort(rounded.weight.cpu()[order], descending=True, stable=True)]]
+    for _ in range(samples - 1):
+        luck = torch.rand(2, len(weight), generator=scene.generator, dtype=weight.dtype)
+        # Those drawn come first, in any order: too many are as likely as too few. Then the others, each the sooner
+        # the more weight it has (exponential waiting times): no part of the budget is left over.
+        waiting = -torch.log1p(-luck[1]) / weight
+        orders.append(torch.where(luck[0] < weight, -luck[1], waiting).argsort())
+    has_weight = (found.has_weight() | rounded.has_weight()).cpu()
+    best, best_verdict = order[:0], Verdict.none()
+    for order in orders:
+        chosen = choose(order[has_weight[order]], pairs, scene.limits)
+        verdict = _verdict(chosen, found.union, scene)
+        if verdict.beats(best_verdict):
+            best, best_verdict = chosen, verdict
+    return best, best_verdict
+
+
+def exchange(chosen: Tensor, verdict: Verdict, union: Union, tries: int, scene: Scene) -> Tensor:
+    """Replace single flips where that helps: for small budgets, where one flip is much.
+
+    The flips that the gradient thinks least of are taken out, one after the other, and those are tried instead that
+    the gradient at the graph without it thinks best of.
+
+    Args:
+        chosen: positions in the union's block.
+        verdict: on the chosen ones.
+        union: of the graph and the block.
+        tries: in all.
+        scene: whose limits are kept.
+    """
+    pairs = union.pairs.cpu()
+    weakest = chosen[torch.argsort(_gain(chosen, union, scene)[chosen], stable=True)][:_EXCHANGED]
+    for out in weakest:
+        rest = chosen[chosen != out]
+        gain = _gain(rest, union, scene)
+        gain[chosen] = -torch.inf
+        for entry in torch.topk(gain, min(tries // len(weakest), len(gain))).indices:
+            candidate = choose(torch.cat([rest, entry.view(1)]), pairs, scene.limits)
+            other = _verdict(candidate, union, scene)
+            if other.beats(verdict):
+                chosen, verdict = candidate, other
+    return chosen
+
+
+def _gain(chosen: Tensor, union: Union, scene: Scene) -> Tensor:
+    """(B,) the loss's gradient with respect to the flips, where the chosen ones are made."""
+    weight = torch.full_like(union.codes, EPSILON, dtype=scene.graph.weight.dtype)
+    weight[chosen] = 1 - EPSILON
+    _, gradient = scene.victim.gradient(union.edge_index, union.edge_weight(weight))
+    return union.flip_gradient(gradient).cpu()
+
+
+def _verdict(chosen: Tensor, union: Union, scene: Scene) -> Verdict:
+    """The verdict on the discrete graph with the chosen flips made."""
+    flips = Perturbation.of_flips(scene.graph, union.pairs.cpu()[:, chosen])
+    return scene.victim.verdict(flips.apply(scene.graph))

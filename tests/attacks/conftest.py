@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from attack_scenes import TinyGCN, train, two_communities
 from torch_geometric.data import Data
+
+from attacks.attack_scenes import TinyGCN, train, two_communities
 
 
 @pytest.fixture(scope="session")

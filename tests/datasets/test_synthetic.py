@@ -13,7 +13,7 @@ from scipy import sparse
 from torch_geometric.data import Data
 
 from purigraph import datasets
-from purigraph.datasets import citation_network
+from purigraph.datasets import citation_network, synthetic_edges
 from purigraph.errors import InputError
 from purigraph.graph.border import read_data
 from purigraph.metrics import ranking_scores
@@ -52,6 +52,13 @@ def test_any_size_is_met_exactly(
     if features == "words":
         assert set(data.x.unique().tolist()) <= {0.0, 1.0}
         assert (data.x.sum(1) >= 1).all()
+
+
+def test_uniform_pairs_fill_what_the_model_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthetic_edges, "PATIENCE", 0)
+    data = citation_network(60, 440, 5, 3, homophily=0.5)
+    assert data.num_edges == 880
+    assert homophily(data) == 0.5
 
 
 def test_same_seed_same_bits() -> None:

@@ -91,7 +91,7 @@ CSR = {"x_data": np.ones(2), "x_indices": [0, 1], "x_indptr": [0, 1, 2, 2], "x_s
         ({"edges": EDGES, "x_data": CSR["x_data"]}, "no array `x_indices` or `x_indptr` or `x_shape`"),
         ({"edges": EDGES, **{**CSR, "x_indices": [0, 7]}}, "are no CSR matrix"),
         ({"edges": EDGES, **{**CSR, "x_shape": [3]}}, r"`x_shape` must be \(2,\) integer"),
-        ({"edges": np.transpose(EDGES * 2), "x": X}, r"`edges` must be \(2, E\) integer; it is \(2, 4\)|\(4"),
+        ({"edges": np.zeros((4, 2), int), "x": X}, r"`edges` must be \(2, E\) integer; it is \(4, 2\)"),
         ({"edges": np.array(EDGES) + 0.5, "x": X}, "`edges` must be .* integer; it is .* float64"),
         ({"edges": [[0, 1], [1, 3]], "x": X}, r"there are 3 nodes"),
         ({"edges": [[0, 1, 1], [1, 0, 2]], "x": X}, "this graph is directed"),
@@ -108,8 +108,6 @@ CSR = {"x_data": np.ones(2), "x_indices": [0, 1], "x_indptr": [0, 1, 2, 2], "x_s
 )
 def test_bad_content_is_explained(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     path = write(tmp_path / "g.npz", **arrays)
-    if "(4" in message:
-        path = write(tmp_path / "g.npz", edges=np.zeros((4, 2), int), x=X)
     with pytest.raises(GraphError, match=message) as error:
         load_npz(path)
     assert str(path) in str(error.value)

@@ -110,7 +110,7 @@ class Victim:
             )
         logits = logits.detach()
         verdict = Verdict(accuracy(logits, self._target_labels), float(loss.detach()))
-        return verdict, torch.nan_to_num_(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+        return verdict, torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 @contextmanager

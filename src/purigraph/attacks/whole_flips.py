@@ -17,13 +17,13 @@ _EXCHANGED = 4
 
 
 def strongest_choice(found: Block, rounded: Block, samples: int, scene: Scene) -> tuple[Tensor, Verdict]:
-    """The strongest of some choices of whole flips: by most weight first, then at random by weight.
+    """The strongest of some choices of whole flips: by most weight, and at random by weight.
 
     Args:
         found: a block before rounding. The random choices follow its weights, which are far from whole.
         rounded: the same pairs after it (or the same block). The first choice follows its weights, and those of
             `found` where some of the budget is left.
-        samples: how many choices are tried.
+        samples: how many choices are tried (one more where there was rounding).
         scene: whose limits are kept.
 
     Returns:
@@ -32,6 +32,8 @@ def strongest_choice(found: Block, rounded: Block, samples: int, scene: Scene) -
     pairs, weight = found.union.pairs.cpu(), found.weight.double().cpu()
     order = torch.argsort(weight, descending=True, stable=True)
     orders = [order[torch.argsort(rounded.weight.cpu()[order], descending=True, stable=True)]]
+    if rounded is not found:
+        orders.append(order)
     for _ in range(samples - 1):
         luck = torch.rand(2, len(weight), generator=scene.generator, dtype=weight.dtype)
         # Those drawn come first, in any order: too many are as likely as too few. Then the others, each the sooner

@@ -7,8 +7,8 @@ it consists of small *communities* of papers that cite one another. Edges follow
 community carry the label of another field; there, edges and words mislead together, as in real networks.
 
 Calibrated at the default size against Cora. Means over 20 inductive splits with 20 labels per class (of the generated
-network: 4 splits of each of 5 seeds); MLP and GCN with 2 layers and 64 hidden units; edge AUC for held-out edges against
-random pairs, by a trained scorer of the two ends' words, and by a graph auto-encoder (2 GCN layers):
+network: 4 splits of each of 5 seeds); MLP and GCN with 2 layers and 64 hidden units; edge AUC for held-out edges
+against random pairs, by a trained scorer of the two ends' words, and by a graph auto-encoder (2 GCN layers):
 
                              Cora    generated
     accuracy of an MLP       54.8    56.7
@@ -55,8 +55,8 @@ def citation_network(
     """Generate a citation network: a `Data` with `x` (N, F) float32, `y` (N,) int64, `edge_index` (2, 2E).
 
     The numbers of nodes and edges are met exactly, and so is the homophily where the classes have pairs enough. No node
-    is isolated as long as there are edges enough. Classes have unequal sizes, degrees a heavy tail, neighbourhoods many triangles. There is no
-    split yet: see `purigraph.graph.attach_split`.
+    is isolated as long as there are edges enough. Classes have unequal sizes, degrees a heavy tail, neighbourhoods many
+    triangles. There is no split yet: see `purigraph.graph.attach_split`.
 
     Args:
         num_nodes: N.

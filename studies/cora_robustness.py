@@ -1,0 +1,174 @@
+"""Robustness on Cora beside the paper's numbers: `python studies/cora_robustness.py [PART ...]`.
+
+Parts: plain (attacks on the vanilla GCN, ours and PyG's), adaptive, transferred, losses, worst, purifier, adversarial.
+Every piece is kept in results/cora-robustness/ and is not worked out twice; `docs/robustness.md` is written from them.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import torch
+from common import MODELS, classifier_for, piece, purifier_for, split_of
+
+import purigraph as pg
+from purigraph import evaluation
+from purigraph.attacks import losses, paper_settings
+from purigraph.evaluation import default_ensemble, model_accuracy
+from purigraph.graph import as_pair_graph
+from purigraph.graph.budget import Budget
+from purigraph.purifiers.gpr_gae.perturb import inject
+from purigraph.metrics import ranking_scores
+
+STUDY = "cora-robustness"
+EPSILONS = (0.1, 0.25, 0.5)
+FOLDER = MODELS / "perturbations"
+
+
+def protected(seed: int = 0) -> pg.Protected:
+    return pg.protect(classifier_for("cora", "gcn", seed), purifier_for("cora", seed))
+
+
+def attacked(model: Any, seed: int, attack: str, epsilon: float, **options: Any) -> dict[str, Any]:
+    result = pg.evaluate(
+        model, split_of("cora", seed).test, attack=attack, epsilons=[epsilon], seeds=[seed], folder=FOLDER, **options
+    )
+    (record,) = result.records
+    return {"clean": result.clean, "accuracy": record.accuracy, "attack": record.attack, **record.to_dict()}
+
+
+def plain() -> None:
+    """The vanilla GCN, three seeds, the paper's settings; PyG's PRBCD with equal budget, block and epochs."""
+    for seed in (0, 1, 2):
+        gcn = classifier_for("cora", "gcn", seed)
+        for epsilon in EPSILONS:
+            for attack in ("prbcd", "lrbcd"):
+                settings = paper_settings(attack, "cora", on_gpr_gae=False)
+                piece(
+                    STUDY,
+                    f"plain-{attack}-{epsilon:g}-{seed}",
+                    lambda a=attack, e=epsilon, s=seed, m=gcn, o=settings: attacked(m, s, a, e, **o),
+                )
+            piece(STUDY, f"plain-pyg-prbcd-{epsilon:g}-{seed}", lambda e=epsilon, s=seed, m=gcn: pyg_prbcd(m, s, e))
+
+
+def pyg_prbcd(model: Any, seed: int, epsilon: float) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyG warns that its contrib package is experimental
+        from torch_geometric.contrib.nn import PRBCDAttack
+    test = split_of("cora", seed).test
+    targets = test.test_mask.nonzero().squeeze(1)
+    budget = Budget(epsilon).resolve(as_pair_graph(test), targets)
+    torch.manual_seed(seed)
+    attack = PRBCDAttack(
+        model.eval(), block_size=10_000, epochs=500, epochs_resampling=400, lr=100, loss="tanh_margin", log=False
+    )
+    edge_index, _ = attack.attack(test.x, test.edge_index, test.y, budget=budget, idx_attack=targets)
+    perturbed = test.clone()
+    perturbed.edge_index = edge_index
+    return {"epsilon": epsilon, "seed": seed, "budget": budget, "accuracy": model_accuracy(model, perturbed)}
+
+
+def purifier() -> None:
+    """What issue A asks of the purifier: clean accuracy, convergence, edge detection, Lipschitz constant."""
+
+    def work() -> dict[str, Any]:
+        test = split_of("cora", 0).test
+        model = protected()
+        trace = model.purifier.trace(test, tolerance=0.0)
+        graph = as_pair_graph(test)
+        injected = inject(graph, graph.num_pairs // 2, torch.Generator().manual_seed(0))
+        weight = model.purifier.trace(test.x, injected.graph).graph.weight.detach()
+        auc, ap = ranking_scores(weight[injected.is_original], weight[~injected.is_original])
+        return {
+            "training": dict(model.purifier.provenance or {}),
+            "clean": model_accuracy(model.classifier, test),
+            "purified_clean": model_accuracy(model, test),
+            "relative_change": trace.relative_change,
+            "injected_auc": auc,
+            "injected_ap": ap,
+            "lipschitz": evaluation.lipschitz_constant(model.purifier, test.x, test),
+        }
+
+    piece(STUDY, "purifier", work)
+
+
+def adaptive() -> None:
+    """Through the purifier, the paper's settings, seed 0."""
+    model = protected()
+    for attack in ("prbcd", "lrbcd"):
+        settings = paper_settings(attack, "cora", on_gpr_gae=True)
+        for epsilon in EPSILONS:
+            name = f"adaptive-{attack}-{epsilon:g}-0"
+            piece(STUDY, name, lambda a=attack, e=epsilon, o=settings: attacked(model, 0, a, e, **o))
+
+
+def transferred() -> None:
+    """Found on the vanilla GCN with the paper's settings, put to the protected one; and PRBCD started from there."""
+    model = protected()
+    for epsilon in EPSILONS:
+        for attack in ("prbcd", "lrbcd"):
+            settings = paper_settings(attack, "cora", on_gpr_gae=False)
+            name = f"transferred-{attack}-{epsilon:g}-0"
+            options = {**settings, "transfer_from": model.classifier}
+            piece(STUDY, name, lambda a=attack, e=epsilon, o=options: attacked(model, 0, a, e, **o))
+
+
+def warm() -> None:
+    """Adaptive PRBCD that begins where the transferred one ended, 100 + 25 epochs."""
+    model = protected()
+    for epsilon in EPSILONS:
+
+        def work(epsilon: float = epsilon) -> dict[str, Any]:
+            test = split_of("cora", 0).test
+            settings = paper_settings("prbcd", "cora", on_gpr_gae=False)
+            found = pg.evaluate(model.classifier, test, attack="prbcd", epsilons=[epsilon], folder=FOLDER, **settings)
+            begin = found.records[0].perturbation
+            options = {"epochs": 100, "fine_tune_epochs": 25, "loss": "margin", "start": lambda *_: begin}
+            return attacked(model, 0, "prbcd", epsilon, **options)
+
+        piece(STUDY, f"warm-prbcd-{epsilon:g}-0", work)
+
+
+def loss_types() -> None:
+    """All losses at epsilon 0.5 with 100 + 25 epochs."""
+    model = protected()
+    for loss in losses.names():
+        options = {"loss": loss.replace("-", "_"), "epochs": 100, "fine_tune_epochs": 25, "block_size": 10_000}
+        piece(STUDY, f"loss-{loss}-0.5-0", lambda o=options: attacked(model, 0, "prbcd", 0.5, **o))
+
+
+def worst() -> None:
+    """The lowest over the default ensemble with 100 + 25 epochs per member."""
+    model = protected()
+    for epsilon in EPSILONS:
+
+        def work(epsilon: float = epsilon) -> dict[str, Any]:
+            found = pg.worst_case(
+                model,
+                split_of("cora", 0).test,
+                epsilons=[epsilon],
+                ensemble=default_ensemble(100, 25),
+                folder=FOLDER,
+            )
+            members = {name: result.attacked(epsilon) for name, result in found.results.items()}
+            return {"epsilon": epsilon, "accuracy": found.attacked(epsilon), "members": members, "warnings": found.warnings}
+
+        piece(STUDY, f"worst-{epsilon:g}-0", work)
+
+
+PARTS = {
+    "plain": plain,
+    "purifier": purifier,
+    "transferred": transferred,
+    "adaptive": adaptive,
+    "warm": warm,
+    "losses": loss_types,
+    "worst": worst,
+}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

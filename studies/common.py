@@ -58,7 +58,9 @@ def purifier_for(dataset: str, seed: int, **settings: Any) -> pg.GPRGAE:
     return pg.GPRGAE.from_pretrained(folder)
 
 
-def classifier_for(dataset: str, name: str, seed: int, regime: str = "vanilla", settings: Any = None) -> torch.nn.Module:
+def classifier_for(
+    dataset: str, name: str, seed: int, regime: str = "vanilla", settings: Any = None
+) -> torch.nn.Module:
     """A trained classifier, kept between runs."""
     folder = MODELS / f"{name}-{regime}-{dataset}-{seed}"
     if not (folder / "config.json").exists():

@@ -19,8 +19,8 @@ from purigraph.attacks import losses, paper_settings
 from purigraph.evaluation import default_ensemble, model_accuracy
 from purigraph.graph import as_pair_graph
 from purigraph.graph.budget import Budget
-from purigraph.purifiers.gpr_gae.perturb import inject
 from purigraph.metrics import ranking_scores
+from purigraph.purifiers.gpr_gae.perturb import inject
 
 STUDY = "cora-robustness"
 EPSILONS = (0.1, 0.25, 0.5)
@@ -28,10 +28,12 @@ FOLDER = MODELS / "perturbations"
 
 
 def protected(seed: int = 0) -> pg.Protected:
+    """The vanilla GCN behind the purifier."""
     return pg.protect(classifier_for("cora", "gcn", seed), purifier_for("cora", seed))
 
 
 def attacked(model: Any, seed: int, attack: str, epsilon: float, **options: Any) -> dict[str, Any]:
+    """One attack on one model."""
     result = pg.evaluate(
         model, split_of("cora", seed).test, attack=attack, epsilons=[epsilon], seeds=[seed], folder=FOLDER, **options
     )
@@ -55,6 +57,7 @@ def plain() -> None:
 
 
 def pyg_prbcd(model: Any, seed: int, epsilon: float) -> dict[str, Any]:
+    """PyG's attack with the same budget, block and number of epochs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyG warns that its contrib package is experimental
         from torch_geometric.contrib.nn import PRBCDAttack
@@ -154,7 +157,12 @@ def worst() -> None:
                 folder=FOLDER,
             )
             members = {name: result.attacked(epsilon) for name, result in found.results.items()}
-            return {"epsilon": epsilon, "accuracy": found.attacked(epsilon), "members": members, "warnings": found.warnings}
+            return {
+                "epsilon": epsilon,
+                "accuracy": found.attacked(epsilon),
+                "members": members,
+                "warnings": found.warnings,
+            }
 
         piece(STUDY, f"worst-{epsilon:g}-0", work)
 

@@ -9,9 +9,9 @@ class PGD(BlockDescent):
     r"""Projected gradient ascent on the flip weights of all $N(N-1)/2$ pairs, without sampling.
 
     From `Topology Attack and Defense for Graph Neural Networks <https://arxiv.org/abs/1906.04214>`_
-    (Xu et al. 2019), with the rate $\eta_0 / \sqrt{t}$. For small graphs: the model sees a complete graph as an
-    edge list of $N(N-1)$ entries (4.4 million for Citeseer, 36 bytes each with its weight and its gradient),
-    never a dense matrix, so that what it needs beyond that is the model's own affair.
+    (Xu et al. 2019), with the rate $\eta_0 / \sqrt{t}$. For small graphs: the model sees a complete graph, as an edge
+    list of $N(N-1)$ entries (4.4 million for Citeseer) and never as a dense matrix. The attack itself takes about
+    110 bytes per entry at its peak (half a gigabyte there); what the model takes is its own affair.
 
     Args:
         loss: what is maximised (`purigraph.attacks.losses`).

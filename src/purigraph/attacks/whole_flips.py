@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -29,25 +31,30 @@ def strongest_choice(found: Block, rounded: Block, samples: int, scene: Scene) -
     Returns:
         Positions in the block, and the verdict on the discrete graph.
     """
-    pairs, weight = found.union.pairs.cpu(), found.weight.double().cpu()
-    order = torch.argsort(weight, descending=True, stable=True)
-    orders = [order[torch.argsort(rounded.weight.cpu()[order], descending=True, stable=True)]]
-    if rounded is not found:
-        orders.append(order)
-    for _ in range(samples - 1):
-        luck = torch.rand(2, len(weight), generator=scene.generator, dtype=weight.dtype)
-        # Those drawn come first, in any order: too many are as likely as too few. Then the others, each the sooner
-        # the more weight it has (exponential waiting times): no part of the budget is left over.
-        waiting = -torch.log1p(-luck[1]) / weight
-        orders.append(torch.where(luck[0] < weight, -luck[1], waiting).argsort())
-    has_weight = (found.has_weight() | rounded.has_weight()).cpu()
-    best, best_verdict = order[:0], Verdict.none()
-    for order in orders:
-        chosen = choose(order[has_weight[order]], pairs, scene.limits)
+    pairs = found.union.pairs.cpu()
+    best, best_verdict = torch.empty(0, dtype=torch.int64), Verdict.none()
+    for order in _orders(found, rounded, samples, scene.generator):
+        chosen = choose(order, pairs, scene.limits)
         verdict = _verdict(chosen, found.union, scene)
         if verdict.beats(best_verdict):
             best, best_verdict = chosen, verdict
     return best, best_verdict
+
+
+def _orders(found: Block, rounded: Block, samples: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """Positions of all entries with weight, the most wanted first."""
+    entries = (found.has_weight() | rounded.has_weight()).nonzero().squeeze(1).cpu()
+    weight, after = found.weight.double().cpu()[entries], rounded.weight.cpu()[entries]
+    by_weight = torch.argsort(weight, descending=True, stable=True)
+    yield entries[by_weight[torch.argsort(after[by_weight], descending=True, stable=True)]]
+    if rounded is not found:
+        yield entries[by_weight]
+    for _ in range(samples - 1):
+        luck = torch.rand(2, len(weight), generator=generator, dtype=weight.dtype)
+        # Those drawn come first, in any order: too many are as likely as too few. Then the others, each the sooner
+        # the more weight it has (exponential waiting times): no part of the budget is left over.
+        waiting = -torch.log1p(-luck[1]) / weight
+        yield entries[torch.where(luck[0] < weight, -luck[1], waiting).argsort()]
 
 
 def exchange(chosen: Tensor, verdict: Verdict, union: Union, tries: int, scene: Scene) -> Tensor:

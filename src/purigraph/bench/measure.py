@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -11,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
+
+from purigraph.errors import InputError
 
 
 def by_turns(sides: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
@@ -42,18 +43,20 @@ def floor_seconds(num_nodes: int, rounds: int = 3) -> float:
 
 def memory_now() -> float:
     """The resident memory of this process, in MB."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmRSS"):
-                return int(line.split()[1]) / 1024
-    return memory_peak()  # elsewhere only the peak is known
+    return _memory("VmRSS")
 
 
 def memory_peak() -> float:
     """The highest resident memory of this process so far, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024 if sys.platform != "darwin" else 1024**2)
+    return _memory("VmHWM")
+
+
+def _memory(field: str) -> float:
+    # Not getrusage: what it calls the peak is passed on from parent to child.
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1024
+    raise InputError(f"/proc/self/status has no {field}: memory can be measured on Linux only.")
 
 
 def child_memory(workload: str, side: str, **size: int) -> float:

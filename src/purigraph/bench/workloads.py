@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.contrib.nn import PRBCDAttack
 
 from purigraph.attacks import PRBCD, losses
 from purigraph.attacks.projections import project_global
@@ -181,6 +180,8 @@ class PrbcdOnGcn(Workload):
 
     def reference(self) -> object:
         """PyG's PRBCDAttack around the same model."""
+        from torch_geometric.contrib.nn import PRBCDAttack  # warns that it is experimental: only where it is used
+
         attack = PRBCDAttack(
             self.model,
             block_size=self.block,

@@ -76,7 +76,7 @@ def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[obje
     """Print for people; numbers to the right."""
     table = Table(title=title, title_justify="left")
     for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index == 0 else "right")
+        table.add_column(column, justify="left" if index == 0 else "right", no_wrap=index == 0)
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
     Console().print(table)

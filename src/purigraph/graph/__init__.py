@@ -9,18 +9,30 @@ from purigraph.graph.border import (
     read_scipy,
     to_scipy,
 )
+from purigraph.graph.budget import Budget, Limits
+from purigraph.graph.npz import load_npz, save_npz
 from purigraph.graph.pair_graph import PairGraph, SymmetricCSR, inverse_sqrt, merge_codes
+from purigraph.graph.perturbation import Perturbation
+from purigraph.graph.splits import InductiveSplit, attach_split, inductive_split
 
 __all__ = [
+    "Budget",
     "Entries",
+    "InductiveSplit",
+    "Limits",
     "PairGraph",
+    "Perturbation",
     "SymmetricCSR",
     "as_pair_graph",
+    "attach_split",
+    "inductive_split",
     "inverse_sqrt",
+    "load_npz",
     "merge_codes",
     "read_data",
     "read_edge_index",
     "read_networkx",
     "read_scipy",
+    "save_npz",
     "to_scipy",
 ]

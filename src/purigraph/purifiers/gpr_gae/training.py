@@ -25,6 +25,7 @@ from purigraph.checkpoints import (
 )
 from purigraph.errors import InputError
 from purigraph.graph import PairGraph, as_pair_graph
+from purigraph.graph.sparse_features import select_rows
 from purigraph.kernels import Features
 from purigraph.metrics import ranking_scores
 from purigraph.progress import progress as show_progress
@@ -295,7 +296,7 @@ def _prepare(
         held_out = order[: round(settings.holdout * graph.num_nodes)].sort().values.to(graph.device)
         kept = order[round(settings.holdout * graph.num_nodes) :].sort().values.to(graph.device)
         whole, whole_x = graph, x
-        graph, x = graph.subgraph(kept), _select(x, kept)
+        graph, x = graph.subgraph(kept), select_rows(x, kept)
     else:
         whole_x, whole = _inputs(validation, "validation")
         if whole_x.shape[1] != x.shape[1]:
@@ -336,13 +337,6 @@ def _touching(graph: PairGraph, nodes: Tensor) -> Tensor:
     inside = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
     inside[nodes] = True
     return inside[graph.pairs].any(0)
-
-
-def _select(x: Tensor, rows: Tensor) -> Tensor:
-    if x.layout == torch.strided:
-        return x[rows]
-    selected: Tensor = x.to_sparse_coo().index_select(0, rows)
-    return selected.coalesce()
 
 
 def _copy(links: LinkModel) -> dict[str, Tensor]:

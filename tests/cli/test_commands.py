@@ -122,3 +122,46 @@ def test_purifiers_of_another_width_are_refused(graph_file: Path, tmp_path: Path
             catch_exceptions=False,
         )
     assert not (tmp_path / "o.npz").exists()
+
+
+def test_train_attack_evaluate(tmp_path: Path) -> None:
+    data = communities(num_nodes=150)
+    node = torch.arange(150)
+    data.train_mask, data.val_mask, data.test_mask = node % 5 == 0, node % 5 == 1, node % 5 == 2
+    graph = tmp_path / "graph.npz"
+    save_npz(data, graph)
+    gcn, purifier, flips = tmp_path / "gcn", tmp_path / "purifier", tmp_path / "flips.safetensors"
+    trained = json.loads(invoke("train", graph, "-o", gcn, "--set", "max_epochs=30", "--json"))
+    assert trained["test_accuracy"] > 0.6
+    assert "accuracy" in invoke("train", graph, "-o", gcn, "--set", "max_epochs=5", "--set", "hidden_channels=8")
+    invoke("fit", graph, "-o", purifier, "--epochs", 3, *SMALL)
+    quick = ["--set", "epochs=4", "--set", "fine_tune_epochs=1", "--set", "block_size=300"]
+    found = json.loads(invoke("attack", graph, "-c", gcn, "-o", flips, "--epsilon", 0.2, *quick, "--json"))
+    assert found["attacked"] <= found["clean"]
+    assert "flips" in invoke("attack", graph, "-c", gcn, "-m", purifier, "-o", flips, "--epsilon", 0.2, *quick)
+    common = ["evaluate", graph, "-c", gcn, "-m", purifier, "--epsilon", 0.2]
+    out = tmp_path / "result.json"
+    result = json.loads(invoke(*common, *quick, "--transfer", "--folder", tmp_path / "kept", "-o", out, "--json"))
+    assert result == json.loads(out.read_text())
+    assert result["records"][0]["mode"] == "transferred"
+    assert "adaptive" in invoke(*common, "--epochs", 3, "--set", "block_size=300")
+    with pytest.raises(InputError, match="--purifier too"):
+        CliRunner().invoke(app, ["evaluate", str(graph), "-c", str(gcn), "--transfer"], catch_exceptions=False)
+    with pytest.raises(InputError, match="no profile 'gpu'"):
+        CliRunner().invoke(
+            app, ["train", str(graph), "-o", str(gcn), "--profile", "gpu"], catch_exceptions=False
+        )
+
+
+def test_demo_tells_one_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    from purigraph import demo
+
+    budgets = [demo.Budgeted(0.1, 5, 0.6, 0.75, 0.74), demo.Budgeted(0.25, 12, 0.45, 0.7, 0.68)]
+    canned = demo.DemoResult(0.8, 0.79, budgets, 100, 0, 1.0)
+    monkeypatch.setattr(demo, "run_demo", lambda **_: canned)
+    document = json.loads(invoke("demo", "--json"))
+    keys = {"epsilon", "clean", "attacked", "purified", "protected_clean", "protected_attacked", "seconds"}
+    assert keys <= document.keys()
+    assert document["epsilon"] == 0.25
+    assert canned.won_back() == pytest.approx(0.25 / 0.35)
+    assert "falls from 80.0 % to 45.0 %" in invoke("demo")

@@ -148,9 +148,7 @@ def test_train_attack_evaluate(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--purifier too"):
         CliRunner().invoke(app, ["evaluate", str(graph), "-c", str(gcn), "--transfer"], catch_exceptions=False)
     with pytest.raises(InputError, match="no profile 'gpu'"):
-        CliRunner().invoke(
-            app, ["train", str(graph), "-o", str(gcn), "--profile", "gpu"], catch_exceptions=False
-        )
+        CliRunner().invoke(app, ["train", str(graph), "-o", str(gcn), "--profile", "gpu"], catch_exceptions=False)
 
 
 def test_demo_tells_one_story(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.evaluation.robust_accuracy import Model, find_targets, predict
-from purigraph.graph import PairGraph, as_pair_graph, merge_codes, read_data
-from purigraph.graph.sampling import sample_non_edges
+from purigraph.graph import PairGraph, as_pair_graph, read_data
 from purigraph.metrics import accuracy
 from purigraph.purifiers import GPRGAE
+from purigraph.purifiers.gpr_gae.perturb import inject
 
 
 @dataclass(frozen=True)
@@ -79,22 +79,14 @@ def lipschitz_constant(
     generator = torch.Generator().manual_seed(seed)
     largest = 0.0
     for _ in range(pairs):
-        sides = [_inject(clean, budget, generator) for _ in range(2)]
+        counts = [round(float(torch.rand((), generator=generator)) * budget * clean.num_pairs) for _ in range(2)]
+        sides = [inject(clean, count, generator).graph for count in counts]
         with torch.no_grad():
             mapped = [purifier.trace(x, side, max_steps=1, tolerance=0.0).graph for side in sides]
         distance = _distance(*sides)
         if distance > 0:
             largest = max(largest, _distance(*mapped) / distance)
     return largest
-
-
-def _inject(graph: PairGraph, budget: float, generator: torch.Generator) -> PairGraph:
-    share = float(torch.rand((), generator=generator)) * budget
-    new = sample_non_edges(graph, round(share * graph.num_pairs), generator)
-    codes, at_old, _ = merge_codes(graph.codes, new)
-    weight = graph.weight.new_ones(len(codes))
-    weight[at_old] = graph.weight
-    return PairGraph.from_codes(graph.num_nodes, codes, weight)
 
 
 def _distance(one: PairGraph, other: PairGraph) -> float:

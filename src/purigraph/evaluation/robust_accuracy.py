@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 from purigraph import attacks
 from purigraph._version import __version__
 from purigraph.attacks import Attack
+from purigraph.attacks.victim import frozen
 from purigraph.errors import InputError
 from purigraph.graph import as_pair_graph
 from purigraph.graph.budget import Budget, Kind
@@ -181,16 +182,9 @@ def model_accuracy(model: Model, data: Data, targets: Tensor | None = None) -> f
 
 def predict(model: Model, data: Data) -> Tensor:
     """A model's outputs (N, C) in evaluation mode and without gradients; its mode is left as it was."""
-    modes = [(module, module.training) for module in model.modules()] if isinstance(model, nn.Module) else []
     weight = data.edge_weight if "edge_weight" in data else None
-    try:
-        if isinstance(model, nn.Module):
-            model.eval()
-        with torch.no_grad():
-            return model(data.x, data.edge_index, weight)
-    finally:
-        for module, mode in modes:
-            module.training = mode
+    with frozen(model), torch.no_grad():
+        return model(data.x, data.edge_index, weight)
 
 
 def find_targets(data: Data, targets: Tensor | None) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,6 +57,7 @@ class PairGraph:
                 f"weight must have one entry per pair, shape ({pairs.shape[1]},), not {tuple(weight.shape)}."
             )
         self.weight = weight
+        self._derived: dict[str, Any] = {}
 
     @classmethod
     def from_codes(cls, num_nodes: int, codes: Tensor, weight: Tensor | None = None) -> PairGraph:
@@ -73,14 +75,23 @@ class PairGraph:
         """Where the pairs are."""
         return self.pairs.device
 
-    @cached_property
+    @property
     def codes(self) -> Tensor:
         """(E,) int64, i * N + j for every pair: ascending, so that `searchsorted` finds a pair."""
-        return self.pairs[0] * self.num_nodes + self.pairs[1]
+        if "codes" not in self._derived:
+            self._derived["codes"] = self.pairs[0] * self.num_nodes + self.pairs[1]
+        codes: Tensor = self._derived["codes"]
+        return codes
 
-    @cached_property
+    @property
     def csr(self) -> SymmetricCSR:
-        """The symmetric adjacency by rows; built once and shared by `with_weight`."""
+        """The symmetric adjacency by rows; built when first needed and shared by all that `with_weight` made."""
+        if "csr" not in self._derived:
+            self._derived["csr"] = self._build_csr()
+        csr: SymmetricCSR = self._derived["csr"]
+        return csr
+
+    def _build_csr(self) -> SymmetricCSR:
         i, j = self.pairs
         # A row's smaller neighbours come from pairs that end in it, its larger ones from pairs that start in
         # it. Both lists are ascending already, so one stable sort by row gives ascending columns too.
@@ -95,9 +106,7 @@ class PairGraph:
     def with_weight(self, weight: Tensor) -> PairGraph:
         """The same pairs with other weights."""
         other = PairGraph(self.num_nodes, self.pairs, weight)
-        for name in ("codes", "csr"):
-            if name in self.__dict__:
-                other.__dict__[name] = self.__dict__[name]
+        other._derived = self._derived
         return other
 
     def to(self, device: torch.device | str) -> PairGraph:

@@ -54,6 +54,12 @@ def kernel(function: F) -> F:
     return cast(F, compiled)
 
 
+@kernel
+def zero_and_one(like: Any) -> Any:  # pragma: no cover - compiled
+    """0 and 1 in the array's own precision: a literal in an expression would turn all of it into double."""
+    return np.zeros(1, like.dtype)[0], np.ones(1, like.dtype)[0]
+
+
 def exp_of_min0(x: Any) -> Any:  # pragma: no cover - replaced when a kernel is compiled
     """exp(min(x, 0)): the derivative of ELU, and with max(x, 0) - 1 added, ELU itself."""
     return np.exp(np.minimum(x, 0))

@@ -117,7 +117,7 @@ def _score(
     rowptr: Any, col: Any, pair: Any, pq: Any, weight: Any, scores: Any, start: int, stop: int
 ) -> None:  # pragma: no cover - compiled
     channels = len(weight)
-    zero = weight[:1].sum() * 0
+    zero, one = compiled.zero_and_one(weight)
     for i in range(start, stop):
         p = pq[i, :channels]
         for e in range(rowptr[i], rowptr[i + 1]):
@@ -126,7 +126,7 @@ def _score(
             total = zero
             for z in range(channels):
                 x = p[z] + q[z]
-                total += weight[z] * (max(x, zero) + compiled.exp_of_min0(x) - 1)
+                total += weight[z] * (max(x, zero) + compiled.exp_of_min0(x) - one)
             scores[0 if i < j else 1, pair[e]] = total
 
 
@@ -144,7 +144,7 @@ def _score_backward(
     stop: int,
 ) -> None:  # pragma: no cover - compiled
     channels = len(weight)
-    zero = weight[:1].sum() * 0
+    zero, one = compiled.zero_and_one(weight)
     for i in range(start, stop):
         p, q = pq[i, :channels], pq[i, channels:]
         grad_p, grad_q = grad_pq[i, :channels], grad_pq[i, channels:]
@@ -161,7 +161,7 @@ def _score_backward(
             if len(grad_weight) > 0:
                 for z in range(channels):
                     x = p[z] + other_q[z]
-                    grad_weight[z] += out * (max(x, zero) + compiled.exp_of_min0(x) - 1)
+                    grad_weight[z] += out * (max(x, zero) + compiled.exp_of_min0(x) - one)
         for z in range(channels):
             grad_p[z] *= weight[z]
             grad_q[z] *= weight[z]

@@ -151,7 +151,7 @@ def _filter(
 ) -> None:  # pragma: no cover - compiled
     filters, terms = gamma.shape
     channels = hops.shape[2]
-    zero = gamma[0, 0] * 0
+    zero, one = compiled.zero_and_one(gamma)
     for b in range(start, stop):
         node = nodes[offset + b] if len(nodes) > 0 else offset + b
         for k in range(filters):
@@ -165,7 +165,7 @@ def _filter(
                         row[z] += coefficient * hop[z]
             for z in range(channels):
                 x = row[z]
-                row[z] = max(x, zero) + compiled.exp_of_min0(x) - 1
+                row[z] = max(x, zero) + compiled.exp_of_min0(x) - one
 
 
 @compiled.kernel
@@ -182,7 +182,7 @@ def _filter_backward(
 ) -> None:  # pragma: no cover - compiled
     filters, terms = gamma.shape
     channels = hops.shape[2]
-    zero = gamma[0, 0] * 0
+    zero, _ = compiled.zero_and_one(gamma)
     mixed = hops[0, 0, :].copy()
     for b in range(start, stop):
         node = nodes[offset + b] if len(nodes) > 0 else offset + b

@@ -97,11 +97,12 @@ def _sample(
     rowptr: Any, col: Any, left: Any, right: Any, out: Any, start: int, stop: int
 ) -> None:  # pragma: no cover - compiled
     channels = left.shape[1]
+    zero, _ = compiled.zero_and_one(left)
     for i in range(start, stop):
         mine = left[i]
         for e in range(rowptr[i], rowptr[i + 1]):
             other = right[col[e]]
-            total = mine[0] * 0
+            total = zero
             for z in range(channels):
                 total += mine[z] * other[z]
             out[e] += total

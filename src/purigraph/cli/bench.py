@@ -20,6 +20,9 @@ def run(
     growth: Annotated[
         bool, typer.Option("--growth/--no-growth", help="Also the growth with edges and with the purifier's shape.")
     ] = True,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Measure this row alone; may be repeated. Implies --no-growth.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to a file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -27,30 +30,50 @@ def run(
     import torch
 
     from purigraph import bench
+    from purigraph.bench.workloads import WORKLOADS
+    from purigraph.errors import InputError
     from purigraph.files import write_json
 
-    rows = []
-    for row in bench.run(quick=quick):
+    if only:
+        known = sorted(WORKLOADS)
+        unknown = [name for name in only if name not in known]
+        if unknown:
+            raise InputError(f"There is no row {unknown[0]!r}. Choose from: {', '.join(known)}.")
+        growth = False
+    rows: list[bench.Row] = []
+    edges: list[bench.Growth] = []
+    shapes: list[bench.Growth] = []
+
+    def result() -> dict[str, Any]:
+        return {
+            "purigraph_version": __version__,
+            "torch_version": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "machine": platform.machine(),
+            "quick": quick,
+            "rows": [row.to_dict() for row in rows],
+            "growth": [one.to_dict() for one in [*edges, *shapes]],
+        }
+
+    def keep() -> None:
+        """What is measured so far is on disk: a run of many minutes may be interrupted."""
+        if output is not None:
+            write_json(output, result())
+
+    for row in bench.run(quick=quick, only=only):
         rows.append(row)
+        keep()
         if not as_json:
             typer.echo(f"{row.name} ({row.size}): {row.ours_s:.4g} s", err=True)
-    edges = list(bench.growth_with_edges((10_000, 100_000) if quick else (10_000, 100_000, 1_000_000, 10_000_000)))
-    shapes = list(bench.growth_with_shape()) if growth and not quick else []
-    if not growth:
-        edges = []
-    result: dict[str, Any] = {
-        "purigraph_version": __version__,
-        "torch_version": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "machine": platform.machine(),
-        "quick": quick,
-        "rows": [row.to_dict() for row in rows],
-        "growth": [one.to_dict() for one in [*edges, *shapes]],
-    }
-    if output is not None:
-        write_json(output, result)
+    if growth:
+        for one in bench.growth_with_edges((10_000, 100_000) if quick else (10_000, 100_000, 1_000_000, 10_000_000)):
+            edges.append(one)
+            keep()
+        if not quick:
+            shapes = list(bench.growth_with_shape())
+    keep()
     if as_json:
-        print_json(result)
+        print_json(result())
         return
     columns = ["work", "size", "ours s", "reference s", "ratio", "floor s", "x floor", "ours MB", "reference MB"]
     print_table(

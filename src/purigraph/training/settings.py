@@ -10,7 +10,15 @@ from purigraph.settings import Settings
 
 
 class TrainingSettings(Settings):
-    """Training of a classifier; the defaults are the paper's."""
+    """Training of a classifier; the defaults are those of the paper's text.
+
+    Its code trains with cross-entropy, mostly without weight decay. Which of them to take was asked of validation nodes
+    alone: on Cora, the best epoch was chosen on one half of them and the accuracy measured on the other, both ways, for
+    GCN, GAT, GPRGNN, APPNP and EvenNet. On average over 5 seeds tanhMargin with a decay of 0.001 is 0.6 ± 0.6 points
+    above cross-entropy without decay, and over 7 seeds 0.2 ± 0.6 above cross-entropy with 0.001: no difference that
+    would speak against the text. (Accuracy on the very nodes that choose the epoch would flatter tanhMargin by
+    another 0.7: it is the loss that comes nearest to accuracy.)
+    """
 
     loss: Literal["tanh_margin", "cross_entropy"] = "tanh_margin"
     learning_rate: float = Field(0.01, gt=0)

@@ -13,7 +13,7 @@ HELP = "Train, attack and purify on the embedded graph, in a few minutes and wit
 
 
 def run(
-    epochs: Annotated[int, typer.Option(min=1, help="Training epochs of the purifier.")] = 300,
+    epochs: Annotated[int, typer.Option(min=1, help="Training epochs of the purifier.")] = 1000,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:

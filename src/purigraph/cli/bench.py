@@ -75,9 +75,9 @@ def run(
     if as_json:
         print_json(result())
         return
-    columns = ["work", "size", "ours s", "reference s", "ratio", "floor s", "x floor", "ours MB", "reference MB"]
+    columns = ["work", "size", "s", "ref s", "ratio", "floor s", "x floor", "MB", "ref MB"]
     print_table(
-        f"Time and memory ({torch.get_num_threads()} threads)",
+        f"Time and memory of ours and the reference ({torch.get_num_threads()} threads)",
         columns,
         [
             [

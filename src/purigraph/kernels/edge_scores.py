@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from purigraph.graph import PairGraph
-from purigraph.kernels import compiled, threads
+from purigraph.kernels import buffers, compiled, threads
 from purigraph.kernels.compiled import array
 
 # The PyTorch version handles this many elements of pairs x Z2 at a time.
@@ -73,7 +73,7 @@ class _EdgeScores(torch.autograd.Function):
         if compiled.usable(pq):
             csr = graph.csr
             parts = threads.row_parts(array(csr.rowptr), 4 * len(weight), 2 * len(weight))
-            grad_pq = torch.empty_like(pq)
+            grad_pq = buffers.empty(*pq.shape, like=pq)
             partial = pq.new_zeros(len(parts), len(weight) if wants_weight else 0)
             arrays = map(array, (csr.rowptr, csr.col, csr.pair, pq, weight, grad, grad_pq))
             threads.run(_score_backward, parts, *arrays, partial=array(partial))

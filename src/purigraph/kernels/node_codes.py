@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from purigraph.kernels import compiled, threads
+from purigraph.kernels import buffers, compiled, threads
 from purigraph.kernels.compiled import array
 
 # Rows per block: large enough for a matrix product at full speed, small enough to stay near the caches.
@@ -50,7 +50,7 @@ class _NodeCodes(torch.autograd.Function):
         ctx.save_for_backward(hops, gamma, weight, nodes)
         ctx.bias_is_row = bias.dim() == 1
         count = hops.shape[1] if nodes is None else len(nodes)
-        out = hops.new_empty(count, weight.shape[1])
+        out = buffers.empty(count, weight.shape[1], like=hops)
         active = hops.new_empty(min(BLOCK_ROWS, count), weight.shape[0])
         for start in range(0, count, BLOCK_ROWS):
             rows = slice(start, min(start + BLOCK_ROWS, count))
@@ -67,7 +67,7 @@ class _NodeCodes(torch.autograd.Function):
         hops, gamma, weight, nodes = ctx.saved_tensors
         wants_hops, wants_gamma, wants_weight, wants_bias = ctx.needs_input_grad[:4]
         count = len(grad)
-        grad_hops = torch.empty_like(hops) if nodes is None else torch.zeros_like(hops)
+        grad_hops = buffers.empty(*hops.shape, like=hops) if nodes is None else torch.zeros_like(hops)
         grad_gamma, grad_weight = torch.zeros_like(gamma), None
         active = hops.new_empty(min(BLOCK_ROWS, count), weight.shape[0])
         for start in range(0, count, BLOCK_ROWS):

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from purigraph.graph import PairGraph, SymmetricCSR
-from purigraph.kernels import compiled, threads
+from purigraph.kernels import buffers, compiled, threads
 from purigraph.kernels.compiled import array
 from purigraph.kernels.sparse_product import sparse_product
 
@@ -43,7 +43,7 @@ class _Propagate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, h: Tensor, value: Tensor, diagonal: Tensor | None, csr: SymmetricCSR, hops: int) -> Tensor:
         entry_value = value.detach().index_select(0, csr.pair)
-        all_hops = h.new_empty(hops + 1, *h.shape)
+        all_hops = buffers.empty(hops + 1, *h.shape, like=h)
         all_hops[0] = h
         for m in range(1, hops + 1):
             sparse_product(csr.rowptr, csr.col, entry_value, all_hops[m - 1], all_hops[m], diagonal)

@@ -98,15 +98,17 @@ def write_page() -> None:
         within = "" if abs(gap) <= 2 or abs(gap) <= 2 * error else " (more than expected)"
         cells = [dataset, classifier, regime, str(len(found)), f"{mean:.1f} ± {spread:.1f}", published]
         lines.append(f"| {' | '.join(cells)} | {gap:+.1f}{within} |")
-    lines += ["", *_choice(), ""]
-    notes = ROOT / "docs" / "classifiers-notes.md"
+    lines += ["", *_choice()]
+    notes = ROOT / "studies" / "classifiers_notes.md"
     if notes.exists():
         lines += [notes.read_text(encoding="utf-8").rstrip(), ""]
     write_text(ROOT / "docs" / "classifiers.md", "\n".join(lines))
 
 
 def _choice() -> list[str]:
-    """Which loss and weight decay: decided on validation nodes, test beside it."""
+    """Which loss and weight decay: on validation nodes, test beside it; nothing before it was worked out."""
+    if not list((RESULTS / STUDY).glob("choice-*.json")):
+        return []
     lines = [
         "## Which loss, which weight decay",
         "",

@@ -91,6 +91,22 @@ class PairGraph:
         csr: SymmetricCSR = self._derived["csr"]
         return csr
 
+    @property
+    def touched(self) -> tuple[Tensor | None, PairGraph]:
+        """The nodes that the pairs touch, (M,) ascending, and the pairs renumbered to them.
+
+        None and the graph itself where that is all nodes. Worked out when first needed and kept: the pairs of a
+        validation set are scored again and again.
+        """
+        if "touched" not in self._derived:
+            nodes = torch.unique(self.pairs)
+            if len(nodes) == self.num_nodes:
+                return None, self
+            renumbered = torch.searchsorted(nodes, self.pairs.contiguous())
+            self._derived["touched"] = nodes, PairGraph(len(nodes), renumbered, self.weight)
+        touched: tuple[Tensor, PairGraph] = self._derived["touched"]
+        return touched
+
     def _build_csr(self) -> SymmetricCSR:
         i, j = self.pairs
         # A row's smaller neighbours come from pairs that end in it, its larger ones from pairs that start in

@@ -86,7 +86,7 @@ class LinkMap:
         gamma, weight, constant = self.gamma, self.code_weight, self.code_constant
         if first_codes is not None:
             gamma, weight, constant = gamma[1:], weight[h.shape[1] :], first_codes
-        nodes, pairs = (None, graph) if scored is None else touched_nodes(scored)
+        nodes, pairs = (None, graph) if scored is None else scored.touched
         if first_codes is not None and nodes is not None:
             constant = first_codes[nodes]
         codes = node_codes(hops, gamma, weight, constant, nodes=nodes)
@@ -180,14 +180,6 @@ class LinkModel(nn.Module):
             score_bias=live.score_bias.detach(),
             self_loops=live.self_loops,
         )
-
-
-def touched_nodes(scored: PairGraph) -> tuple[Tensor | None, PairGraph]:
-    """The nodes that the pairs touch and the pairs renumbered to them; None and as they are when that is all."""
-    nodes = torch.unique(scored.pairs)
-    if len(nodes) == scored.num_nodes:
-        return None, scored
-    return nodes, PairGraph(len(nodes), torch.searchsorted(nodes, scored.pairs.contiguous()), scored.weight)
 
 
 def _random_coefficients(hops: int, generator: torch.Generator) -> Tensor:

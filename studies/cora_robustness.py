@@ -57,12 +57,12 @@ def plain() -> None:
                     f"plain-{attack}-{epsilon:g}-{seed}",
                     lambda a=attack, e=epsilon, s=seed, m=gcn, o=settings: attacked(m, s, a, e, **o),
                 )
-            settings = paper_settings("prbcd", "cora", on_gpr_gae=False)
-            piece(
-                STUDY,
-                f"plain-paper-prbcd-{epsilon:g}-{seed}",
-                lambda e=epsilon, s=seed, m=gcn, o=settings: attacked(m, s, "prbcd", e, **o),
-            )
+                settings = paper_settings(attack, "cora", on_gpr_gae=False)
+                piece(
+                    STUDY,
+                    f"plain-paper-{attack}-{epsilon:g}-{seed}",
+                    lambda a=attack, e=epsilon, s=seed, m=gcn, o=settings: attacked(m, s, a, e, **o),
+                )
             piece(STUDY, f"plain-pyg-prbcd-{epsilon:g}-{seed}", lambda e=epsilon, s=seed, m=gcn: pyg_prbcd(m, s, e))
 
 
@@ -220,6 +220,7 @@ def page() -> None:
         ("GCN, PRBCD in the paper's form", "plain-paper-prbcd", (0, 1, 2)),
         ("GCN, PyG's PRBCDAttack", "plain-pyg-prbcd", (0, 1, 2)),
         ("GCN, LRBCD", "plain-lrbcd", (0, 1, 2)),
+        ("GCN, LRBCD in the paper's form (block of 250,000)", "plain-paper-lrbcd", (0, 1, 2)),
         ("protected, PRBCD transferred from the GCN", "transferred-prbcd", (0,)),
         ("protected, LRBCD transferred from the GCN", "transferred-lrbcd", (0,)),
         ("protected, adaptive PRBCD", "adaptive-prbcd", (0,)),

@@ -44,18 +44,18 @@ class Member:
 
 def default_ensemble(epochs: int = 400, fine_tune_epochs: int = 100, block_size: int = 10_000) -> list[Member]:
     """Both block attacks, three losses, transferred, adaptive, warm-started, gradient-free, and other step counts."""
-    prbcd = {"epochs": epochs, "fine_tune_epochs": fine_tune_epochs, "block_size": block_size}
-    lrbcd = {"epochs": epochs, "block_size": block_size}
+    block = {"epochs": epochs, "fine_tune_epochs": fine_tune_epochs, "block_size": block_size}
+    evolutionary = {"loss": "margin", "generations": max(epochs // 2, 1)}
     return [
-        Member("transferred prbcd", "prbcd", {**prbcd, "loss": "tanh_margin"}, view="transfer"),
-        Member("prbcd margin", "prbcd", {**prbcd, "loss": "margin"}),
-        Member("prbcd tanh_margin", "prbcd", {**prbcd, "loss": "tanh_margin"}),
-        Member("prbcd masked_cross_entropy", "prbcd", {**prbcd, "loss": "masked_cross_entropy"}),
-        Member("lrbcd margin", "lrbcd", {**lrbcd, "loss": "margin"}, needs_local=True),
-        Member("prbcd from transferred", "prbcd", {**prbcd, "loss": "margin"}, start="transferred prbcd"),
-        Member("prbcd, fewer steps", "prbcd", {**prbcd, "loss": "margin"}, view="fewer steps"),
-        Member("prbcd, more steps", "prbcd", {**prbcd, "loss": "margin"}, view="more steps"),
-        Member("evolutionary", "evolutionary", {"loss": "margin"}, start="transferred prbcd"),
+        Member("transferred prbcd", "prbcd", {**block, "loss": "tanh_margin"}, view="transfer"),
+        Member("prbcd margin", "prbcd", {**block, "loss": "margin"}),
+        Member("prbcd tanh_margin", "prbcd", {**block, "loss": "tanh_margin"}),
+        Member("prbcd masked_cross_entropy", "prbcd", {**block, "loss": "masked_cross_entropy"}),
+        Member("lrbcd margin", "lrbcd", {**block, "loss": "margin"}, needs_local=True),
+        Member("prbcd from transferred", "prbcd", {**block, "loss": "margin"}, start="transferred prbcd"),
+        Member("prbcd, fewer steps", "prbcd", {**block, "loss": "margin"}, view="fewer steps"),
+        Member("prbcd, more steps", "prbcd", {**block, "loss": "margin"}, view="more steps"),
+        Member("evolutionary", "evolutionary", evolutionary, start="transferred prbcd"),
     ]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers import pair_graphs, random_pair_graph
-from purigraph.classifiers import Classifier, build, classifiers, hyper_parameters, load
+from purigraph.classifiers import Classifier, build, classifiers, hyper_parameters, load, paper_hyper_parameters
 from purigraph.errors import GraphError, InputError, UnknownNameError
 from purigraph.kernels import Features
 
@@ -217,3 +217,27 @@ def test_three_layers(name):
 
     assert model(x, edge_index, weight).shape == (12, OUT)
     assert torch.autograd.gradcheck(lambda w: model(x, edge_index, w), (weight.clone().requires_grad_(),))
+
+
+@pytest.mark.parametrize("name", classifiers.names())
+def test_the_papers_hyper_parameters_build_a_model(name):
+    on_arxiv = paper_hyper_parameters(name, "ogbn_arxiv")
+    assert paper_hyper_parameters(name, "cora") == hyper_parameters(name)
+    assert on_arxiv.keys() == hyper_parameters(name).keys()
+    build(name, 3, 2, **on_arxiv)
+
+
+def test_the_paper_widens_some_classifiers_for_arxiv():
+    differing = {
+        name: {
+            key: value
+            for key, value in paper_hyper_parameters(name, "ogbn-arxiv").items()
+            if value != hyper_parameters(name)[key]
+        }
+        for name in classifiers.names()
+    }
+    assert {name: values for name, values in differing.items() if values} == {
+        "gcn": {"hidden_channels": 256, "num_layers": 3},
+        "evennet": {"hidden_channels": 256},
+        "soft-median": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1},
+    }

@@ -21,6 +21,7 @@ from purigraph.classifiers.mlp import MLP
 from purigraph.classifiers.soft_median import SoftMedianGDC
 from purigraph.errors import InputError, ModelFileError
 from purigraph.pretrained import read_document
+from purigraph.registry import canonical
 
 __all__ = [
     "APPNP",
@@ -35,6 +36,7 @@ __all__ = [
     "classifiers",
     "hyper_parameters",
     "load",
+    "paper_hyper_parameters",
 ]
 
 
@@ -63,6 +65,15 @@ def hyper_parameters(name: str) -> dict[str, Any]:
     """A classifier's hyper-parameters and their defaults."""
     parameters = inspect.signature(classifiers[name]).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def paper_hyper_parameters(name: str, dataset: str) -> dict[str, Any]:
+    """A classifier's hyper-parameters on a dataset in the paper; the defaults where it names no others.
+
+    >>> paper_hyper_parameters("gcn", "ogbn-arxiv")["num_layers"], paper_hyper_parameters("gcn", "cora")["num_layers"]
+    (3, 2)
+    """
+    return {**hyper_parameters(name), **classifiers[name].paper_hyper.get(canonical(dataset), {})}
 
 
 def load(folder: str | Path) -> Classifier:

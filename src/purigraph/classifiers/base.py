@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from torch import Tensor
@@ -29,6 +30,8 @@ class Classifier(Pretrained):
         hyper: The subclass's own hyper-parameters, kept to save them.
     """
 
+    #: Where the paper departs from the defaults: hyper-parameters by the name of the dataset.
+    paper_hyper: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     _positive: ClassVar[tuple[str, ...]] = ("hidden_channels", "num_layers", "hops", "heads", "top_k")
     _shares: ClassVar[tuple[str, ...]] = ("dropout", "input_dropout")
 

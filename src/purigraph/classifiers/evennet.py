@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from torch import Tensor, nn
 
 from purigraph.classifiers.base import Classifier, NodeFeatures, classifiers
@@ -32,6 +34,8 @@ class EvenNet(Classifier):
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
+
+    paper_hyper = MappingProxyType({"ogbn-arxiv": {"hidden_channels": 256}})
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,8 @@ class GCN(Classifier):
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
+
+    paper_hyper = MappingProxyType({"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3}})
 
     def __init__(
         self,

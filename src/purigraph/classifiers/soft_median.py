@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from itertools import pairwise
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -50,6 +51,10 @@ class SoftMedianGDC(Classifier):
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
+
+    paper_hyper = MappingProxyType(
+        {"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1}}
+    )
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Train inductively and report the accuracy on the validation and the test nodes."""
-    from purigraph.classifiers import hyper_parameters
+    from purigraph.classifiers import paper_hyper_parameters
     from purigraph.errors import InputError
     from purigraph.evaluation import model_accuracy
     from purigraph.graph.splits import inductive_split
@@ -47,7 +47,8 @@ def run(
     if profile not in PROFILES:
         raise InputError(f"There is no profile {profile!r}. Choose one of: {', '.join(PROFILES)}.")
     given = read_settings(settings)
-    hyper = {name: given.pop(name) for name in list(given) if name in hyper_parameters(classifier)}
+    hyper = paper_hyper_parameters(classifier, graph)
+    hyper |= {name: given.pop(name) for name in list(given) if name in hyper}
     split = inductive_split(load_graph(graph, seed=seed, device=device))
     result = train(
         classifier,

@@ -1,6 +1,7 @@
-"""Robustness on Cora beside the paper's numbers: `python studies/cora_robustness.py [PART ...]`.
+"""Robustness on Cora beside the paper's numbers: `python studies/cora_robustness.py [PART ...] [EPSILON ...]`.
 
-Parts: plain (attacks on the vanilla GCN, ours and PyG's), purifier, transferred, adaptive, warm, losses, worst.
+Parts: plain (attacks on the vanilla GCN, ours and PyG's), purifier, transferred, adaptive, warm, losses, worst, page;
+all of them, and all budgets, when none is named.
 Every piece is kept in results/cora-robustness/ and is not worked out twice; `docs/robustness.md` is written from them.
 """
 
@@ -25,6 +26,7 @@ from purigraph.purifiers.gpr_gae.perturb import inject
 
 STUDY = "cora-robustness"
 EPSILONS = (0.1, 0.25, 0.5)
+WANTED = [float(word) for word in sys.argv[1:] if word[0].isdigit()] or EPSILONS
 #: The paper's epochs, block, rate and loss; rounding and the nearest local projection are ours and stronger.
 STRONGER = {"prbcd": {"rounding": True}, "lrbcd": {"rounding": True, "projection": "nearest", "fine_tune_epochs": 100}}
 FOLDER = MODELS / "perturbations"
@@ -48,7 +50,7 @@ def plain() -> None:
     """The vanilla GCN, three seeds, the paper's settings; PyG's PRBCD with equal budget, block and epochs."""
     for seed in (0, 1, 2):
         gcn = classifier_for("cora", "gcn", seed)
-        for epsilon in EPSILONS:
+        for epsilon in WANTED:
             for attack in ("prbcd", "lrbcd"):
                 settings = {**paper_settings(attack, "cora", on_gpr_gae=False), **STRONGER[attack]}
                 settings["block_size"] = 10_000
@@ -113,7 +115,7 @@ def adaptive() -> None:
     model = protected()
     for attack in ("prbcd", "lrbcd"):
         settings = {**paper_settings(attack, "cora", on_gpr_gae=True), **STRONGER[attack]}
-        for epsilon in EPSILONS:
+        for epsilon in WANTED:
             name = f"adaptive-{attack}-{epsilon:g}-0"
             piece(STUDY, name, lambda a=attack, e=epsilon, o=settings: attacked(model, 0, a, e, **o))
 
@@ -121,7 +123,7 @@ def adaptive() -> None:
 def transferred() -> None:
     """Found on the vanilla GCN with the paper's settings, put to the protected one; and PRBCD started from there."""
     model = protected()
-    for epsilon in EPSILONS:
+    for epsilon in WANTED:
         for attack in ("prbcd", "lrbcd"):
             settings = {**paper_settings(attack, "cora", on_gpr_gae=False), **STRONGER[attack], "block_size": 10_000}
             name = f"transferred-{attack}-{epsilon:g}-0"
@@ -132,7 +134,7 @@ def transferred() -> None:
 def warm() -> None:
     """Adaptive PRBCD that begins where the transferred one ended, 100 + 25 epochs."""
     model = protected()
-    for epsilon in EPSILONS:
+    for epsilon in WANTED:
 
         def work(epsilon: float = epsilon) -> dict[str, Any]:
             test = split_of("cora", 0).test
@@ -156,7 +158,7 @@ def loss_types() -> None:
 def worst() -> None:
     """The lowest over the default ensemble with 100 + 25 epochs per member."""
     model = protected()
-    for epsilon in EPSILONS:
+    for epsilon in WANTED:
 
         def work(epsilon: float = epsilon) -> dict[str, Any]:
             found = pg.worst_case(
@@ -267,5 +269,5 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
+    for part in [word for word in sys.argv[1:] if not word[0].isdigit()] or PARTS:
         PARTS[part]()

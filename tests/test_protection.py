@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -7,6 +9,8 @@ from torch_geometric.nn import GCNConv, models
 
 import purigraph as pg
 from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.graph import PairGraph, read_data
+from purigraph.graph.sampling import sample_non_edges
 from purigraph.purifiers import Purifier
 
 
@@ -116,3 +120,66 @@ def test_pyg_s_own_attack_runs_around_a_protected_model(trained: pg.GPRGAE, data
     edge_index, flipped = attack.attack(data.x, data.edge_index, data.y, budget=5)
     assert flipped.shape[1] <= 5
     assert model(data.x, edge_index).shape == (data.num_nodes, 2)
+
+
+def half_there(data: Data, num_new: int = 40) -> tuple[Tensor, Tensor]:
+    """An edge list with further pairs, and a presence for every entry: most edges 1, some 0, some new pairs 1."""
+    graph = read_data(data)[0]
+    more = sample_non_edges(graph, num_new, torch.Generator().manual_seed(0))
+    codes = torch.cat([graph.codes, more])
+    presence = torch.ones(len(codes))
+    presence[::7] = 0
+    presence[graph.num_pairs :: 2] = 0
+    order = codes.argsort()
+    edge_index, weight = PairGraph.from_codes(graph.num_nodes, codes[order], presence[order]).edge_index()
+    return edge_index, weight
+
+
+@pytest.mark.parametrize("settings", [{}, {"alpha": 0.5}, {"threshold": 0.5}, {"max_steps": 1}], ids=str)
+def test_whole_presences_are_the_model_itself(trained: pg.GPRGAE, data: Data, settings: dict[str, Any]) -> None:
+    model = pg.protect(gcn(), trained.with_settings(**settings)).eval()
+    edge_index, presence = half_there(data)
+    there = presence > 0
+    expected = model(data.x, edge_index[:, there])
+    found = model.relaxed(data.x, edge_index, torch.ones_like(presence), presence)
+    torch.testing.assert_close(found, expected)
+    weight = trained.relaxed(data.x, edge_index, torch.ones_like(presence), presence)
+    assert (weight[~there] == 0).all()
+    assert (weight[there] > 0).all()
+
+
+def test_absent_edges_would_come_back_as_small_weights(trained: pg.GPRGAE, data: Data) -> None:
+    """Why attacks need `relaxed`: the purifier gives an edge of hardly any weight its weight back."""
+    edge_index, presence = half_there(data)
+    absent = presence == 0
+    assert trained(data.x, edge_index, presence.clamp(min=1e-7))[absent].mean() > 0.1
+
+
+@pytest.mark.parametrize("lean", [False, True])
+def test_gradients_of_presences_equal_finite_differences(lean: bool, data: Data) -> None:
+    purifier = pg.GPRGAE(in_channels=24, hops=3, node_channels=4, edge_channels=6).double()
+    graph = read_data(data)[0]
+    x = data.x.double()
+    presence = torch.rand(graph.num_pairs, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+    def total(presence: Tensor) -> Tensor:
+        return purifier.trace(x, graph, presence=presence, lean=lean, tolerance=0.0).graph.weight.square().sum()
+
+    presence.requires_grad_()
+    (gradient,) = torch.autograd.grad(total(presence), presence)
+    for entry in range(0, graph.num_pairs, graph.num_pairs // 10):
+        step = torch.zeros_like(presence)
+        step[entry] = 1e-5
+        with torch.no_grad():
+            slope = (total(presence + step) - total(presence - step)) / 2e-5
+        assert float(gradient[entry]) == pytest.approx(float(slope), rel=1e-5, abs=1e-9)
+
+
+def test_any_purifier_can_be_attacked_by_parts(data: Data) -> None:
+    class Halve(Purifier):
+        def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
+            return graph.with_weight(torch.full_like(graph.weight, 0.5))
+
+    edge_index, presence = half_there(data)
+    weight = Halve().relaxed(data.x, edge_index, torch.ones_like(presence), presence)
+    assert torch.equal(weight, 0.5 * presence)

@@ -31,12 +31,24 @@ class Protected(nn.Module):
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
     ) -> Any:
         """The classifier's output on the purified graph."""
-        weight = self.purifier(x, edge_index, edge_weight)
+        return self._classify(x, edge_index, self.purifier(x, edge_index, edge_weight), *args, **kwargs)
+
+    def _classify(self, x: Tensor, edge_index: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Any:
         if self.threshold is not None:
             kept = edge_index[:, weight.detach() >= self.threshold]
             return self.classifier(x, kept, *args, **kwargs)
         assert self.weight_arg is not None
         return self.classifier(x, edge_index, *args, **{self.weight_arg: weight}, **kwargs)
+
+    def relaxed(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor, *args: Any, **kwargs: Any
+    ) -> Any:
+        """The output where edges are there only in part, to the shares `presence` (M,); see `Purifier.relaxed`.
+
+        Attacks look for their flips here. With presences of 0 and 1 it is `forward` on the edges that are there.
+        """
+        weight = self.purifier.relaxed(x, edge_index, edge_weight, presence)
+        return self._classify(x, edge_index, weight, *args, **kwargs)
 
     def with_purifier(self, purifier: Purifier) -> Protected:
         """The same classifier behind another purifier (say, with other settings)."""

@@ -42,7 +42,7 @@ def test_union_equals_the_dense_definition(graph: PairGraph, data: st.DataObject
     union = Union(graph, codes)
     row, col = union.edge_index
     dense = torch.zeros(num_nodes, num_nodes)
-    dense[row, col] = union.edge_weight(flip)
+    dense[row, col] = union.whole_weight * union.presence(flip)
 
     expected = torch.zeros(num_nodes, num_nodes)
     expected[graph.pairs[0], graph.pairs[1]] = graph.weight
@@ -61,10 +61,10 @@ def test_whole_flips_are_the_perturbed_graph(toy_data: Data) -> None:
     codes = torch.unique(torch.cat([codes, graph.codes[::4]]))
     union = Union(graph, codes)
     flipped = torch.arange(len(codes)) % 3 == 0
-    weight = union.edge_weight(flipped.float())
+    presence = union.presence(flipped.float())
 
     expected = Perturbation.of_flips(graph, union.pairs[:, flipped]).apply(graph).edge_index()[0]
-    assert torch.equal(union.edge_index[:, weight > 0], expected)
+    assert torch.equal(union.edge_index[:, presence > 0], expected)
 
 
 @pytest.mark.parametrize("loss", losses.names())
@@ -76,15 +76,14 @@ def test_gradient_equals_finite_differences(loss: str, tiny_data: Data, tiny_mod
     flip = torch.rand(every.size, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) * 0.8 + 0.1
     victim = Victim(tiny_model, tiny_data.x, tiny_data.y, torch.tensor([0, 3, 4, 6]), losses[loss])
 
-    verdict, gradient = victim.gradient(union.edge_index, union.edge_weight(flip))
-    gradient = union.flip_gradient(gradient)
+    verdict, gradient = victim.gradient(union, flip)
 
-    assert verdict == victim.relaxed(union.edge_index, union.edge_weight(flip))
+    assert verdict == victim.relaxed(union, flip)
     step = 1e-6
     for entry in range(every.size):
         up, down = flip.clone(), flip.clone()
         up[entry] += step
         down[entry] -= step
-        rise = victim.relaxed(union.edge_index, union.edge_weight(up)).loss
-        fall = victim.relaxed(union.edge_index, union.edge_weight(down)).loss
+        rise = victim.relaxed(union, up).loss
+        fall = victim.relaxed(union, down).loss
         assert float(gradient[entry]) == pytest.approx((rise - fall) / (2 * step), rel=1e-5, abs=1e-8)

@@ -65,7 +65,3 @@ class Block:
     def has_weight(self) -> Tensor:
         """(B,) bool, which entries are flipped by more than nothing."""
         return self.weight > EPSILON
-
-    def edge_weight(self) -> Tensor:
-        """The weights of `union.edge_index`."""
-        return self.union.edge_weight(self.weight)

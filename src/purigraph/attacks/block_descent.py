@@ -102,9 +102,8 @@ class BlockDescent(Attack):
 
     def _step(self, block: Block, rate: float, scene: Scene) -> tuple[Verdict, Block]:
         """The verdict on a block, and the block after one projected step."""
-        union = block.union
-        verdict, gradient = scene.victim.gradient(union.edge_index, block.edge_weight())
-        weight = self._project(block.weight + rate * union.flip_gradient(gradient), union.pairs, scene)
+        verdict, gradient = scene.victim.gradient(block.union, block.weight)
+        weight = self._project(block.weight + rate * gradient, block.union.pairs, scene)
         return verdict, block.with_weight(weight)
 
     def _search(self, block: Block, space: PairSpace, rate: float, scene: Scene, report: Reporter) -> Block:
@@ -121,7 +120,7 @@ class BlockDescent(Attack):
                 block = block.resample(space, scene)
             elif step in (resampled - 1, resampled + fixed - 1):
                 # The last block of a phase has not been looked at yet.
-                verdict = scene.victim.relaxed(block.union.edge_index, block.edge_weight())
+                verdict = scene.victim.relaxed(block.union, block.weight)
                 if verdict.beats(best_verdict):
                     best, best_verdict = block, verdict
                 block = best

@@ -10,11 +10,11 @@ from purigraph.graph.pair_graph import PairGraph, merge_codes
 
 
 class Union:
-    r"""The edges of a graph and the pairs of a block, merged; a function from flip weights to edge weights.
+    r"""The edges of a graph and the pairs of a block, merged; a function from flip weights to presences.
 
-    With flip weights $p \in [0, 1]^B$ a pair's weight is $A_e (1 - p_e)$ where the block's entry is an edge (it
-    is taken away) and $p_e$ where it is none (it is put in). Both lists are sorted, so they are merged, not
-    sorted again.
+    With flip weights $p \in [0, 1]^B$ a pair is there to the share $1 - p_e$ where the block's entry is an edge (it
+    is taken away) and $p_e$ where it is none (it is put in); all other edges are there as a whole. Both lists are
+    sorted, so they are merged, not sorted again.
 
     Args:
         graph: with E pairs.
@@ -25,6 +25,7 @@ class Union:
         pairs: (2, B) int64, the block's pairs.
         edge_index: (2, 2E') int64, both directions, sorted by (row, column). One tensor object for the union's
             whole life, so that a model may keep what it derived from it.
+        whole_weight: (2E',) what every entry weighs where it is there: the edge's weight, or 1 for a new one.
     """
 
     def __init__(self, graph: PairGraph, codes: Tensor) -> None:
@@ -37,20 +38,23 @@ class Union:
         position = torch.empty_like(codes)
         position[is_new] = at_new
         position[~is_new] = at_graph[in_graph[~is_new]]
-        self._base = graph.weight.new_zeros(len(merged))
-        self._base[at_graph] = graph.weight
-        self._change = graph.weight.new_ones(len(codes))
-        self._change[~is_new] = -graph.weight[in_graph[~is_new]]
+        self._before = graph.weight.new_zeros(len(merged))
+        self._before[at_graph] = 1.0
+        whole = graph.weight.new_ones(len(merged))
+        whole[at_graph] = graph.weight
+        self._sign = graph.weight.new_ones(len(codes))
+        self._sign[~is_new] = -1.0
         self._position = position
-        both = both_directions(PairGraph.from_codes(graph.num_nodes, merged, self._base))
+        both = both_directions(PairGraph.from_codes(graph.num_nodes, merged, whole))
         self.edge_index, self._pair = both.edge_index, both.pair
+        self.whole_weight = whole.index_select(0, both.pair)
         self._entries = both.entries[:, position]
 
-    def edge_weight(self, flip_weight: Tensor) -> Tensor:
-        """(2E',) the weights of `edge_index` when the block's pairs are flipped by (B,) in [0, 1]."""
-        weight = self._base.index_add(0, self._position, self._change * flip_weight)
-        return weight.index_select(0, self._pair)
+    def presence(self, flip_weight: Tensor) -> Tensor:
+        """(2E',) in [0, 1]: to what share the entries are there when the block's pairs are flipped by (B,)."""
+        presence = self._before.index_add(0, self._position, self._sign * flip_weight)
+        return presence.index_select(0, self._pair)
 
     def flip_gradient(self, gradient: Tensor) -> Tensor:
-        """(B,) the gradient with respect to the flips, from (2E',) that with respect to `edge_weight`."""
-        return self._change * (gradient[self._entries[0]] + gradient[self._entries[1]])
+        """(B,) the gradient with respect to the flips, from (2E',) that with respect to `presence`."""
+        return self._sign * (gradient[self._entries[0]] + gradient[self._entries[1]])

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from purigraph.attacks.both_directions import both_directions
 from purigraph.attacks.losses import Loss
+from purigraph.attacks.union import Union
 from purigraph.errors import UnsupportedModelError
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.metrics import accuracy
@@ -60,18 +61,32 @@ class Victim:
 
     def logits(self, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         """(M, C), the targets' logits."""
-        logits = self._model(self._x, edge_index, edge_weight)
+        return self._of_targets(self._model(self._x, edge_index, edge_weight))
+
+    def _relaxed_logits(self, union: Union, presence: Tensor) -> Tensor:
+        """The targets' logits where edges are there only in part, to the shares `presence` (2E',).
+
+        To most models a part of an edge is an edge of less weight. A purifier is different: it gives an edge of no
+        weight its weight back. A model that knows parts of edges has a method `relaxed` (see `Protected.relaxed`).
+        """
+        relaxed = getattr(self._model, "relaxed", None)
+        if relaxed is not None:
+            return self._of_targets(relaxed(self._x, union.edge_index, union.whole_weight, presence))
+        return self.logits(union.edge_index, union.whole_weight * presence)
+
+    def _of_targets(self, logits: Any) -> Tensor:
         if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[0] != self._num_nodes:
             found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
             raise UnsupportedModelError(
                 f"The model must give logits of shape ({self._num_nodes}, number of classes), not {found}."
             )
-        return logits[self._targets]
+        chosen: Tensor = logits[self._targets]
+        return chosen
 
     @torch.no_grad()
-    def relaxed(self, edge_index: Tensor, edge_weight: Tensor) -> Verdict:
-        """The verdict on an edge list with any weights; no gradient is computed."""
-        return self._judge(self.logits(edge_index, edge_weight))
+    def relaxed(self, union: Union, flip_weight: Tensor) -> Verdict:
+        """The verdict on a graph with flips (B,) made in part; no gradient is computed."""
+        return self._judge(self._relaxed_logits(union, union.presence(flip_weight)))
 
     def verdict(self, graph: PairGraph) -> Verdict:
         """The verdict on a graph; no gradient is computed."""
@@ -88,20 +103,20 @@ class Victim:
         return Verdict(accuracy(logits, self._target_labels), float(self._loss(logits, self._target_labels)))
 
     @torch.enable_grad()
-    def gradient(self, edge_index: Tensor, edge_weight: Tensor) -> tuple[Verdict, Tensor]:
-        """The verdict and the loss's gradient with respect to `edge_weight` (M,), in one pass.
+    def gradient(self, union: Union, flip_weight: Tensor) -> tuple[Verdict, Tensor]:
+        """The verdict and the loss's gradient (B,) with respect to the flip weights (B,), in one pass.
 
         Entries where the gradient is not finite are 0: an attack that stops there would flatter the model.
 
         Raises:
             UnsupportedModelError: if the output does not depend on `edge_weight` differentiably.
         """
-        weight = edge_weight.detach().requires_grad_()
-        logits = self.logits(edge_index, weight)
+        presence = union.presence(flip_weight.detach()).requires_grad_()
+        logits = self._relaxed_logits(union, presence)
         gradient = None
         if logits.requires_grad:
             loss = self._loss(logits, self._target_labels)
-            (gradient,) = torch.autograd.grad(loss, weight, allow_unused=True)
+            (gradient,) = torch.autograd.grad(loss, presence, allow_unused=True)
         if gradient is None:
             raise UnsupportedModelError(
                 "The model's output does not depend on edge_weight, so there is no gradient to follow. Give a "
@@ -110,7 +125,7 @@ class Victim:
             )
         logits = logits.detach()
         verdict = Verdict(accuracy(logits, self._target_labels), float(loss.detach()))
-        return verdict, torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0)
+        return verdict, union.flip_gradient(torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0))
 
 
 @contextmanager

@@ -88,8 +88,7 @@ def _gain(chosen: Tensor, union: Union, scene: Scene) -> Tensor:
     """(B,) the loss's gradient with respect to the flips, where the chosen ones are made."""
     weight = torch.full_like(union.codes, EPSILON, dtype=scene.graph.weight.dtype)
     weight[chosen] = 1 - EPSILON
-    _, gradient = scene.victim.gradient(union.edge_index, union.edge_weight(weight))
-    return union.flip_gradient(gradient).cpu()
+    return scene.victim.gradient(union, weight)[1].cpu()
 
 
 def _verdict(chosen: Tensor, union: Union, scene: Scene) -> Verdict:

@@ -213,8 +213,8 @@ class AdaptiveEpoch(Workload):
         weight = torch.full((self.block,), 1e-3)
         with frozen(self.model):
             victim = Victim(self.model, self.data.x, self.data.y, self.targets, losses["margin"])
-            _, gradient = victim.gradient(union.edge_index, union.edge_weight(weight))
-        return project_global(weight + union.flip_gradient(gradient), self.graph.num_pairs // 10)
+            _, gradient = victim.gradient(union, weight)
+        return project_global(weight + gradient, self.graph.num_pairs // 10)
 
     def reference(self) -> object:
         """The printed equations keep over 5,000 numbers per directed edge and step: far more than the memory."""

@@ -35,7 +35,16 @@ class Entries:
         if pair_weight.numel() == 0:
             return self.weight
         spread = pair_weight[self.pair.clamp(min=0)]
-        return torch.where(self.pair >= 0, spread, self.weight.to(spread.dtype))
+        is_pair = self.pair >= 0
+        # Without self-loops nothing of the weights that came in is in the result, nor may autograd think so.
+        return spread if bool(is_pair.all()) else torch.where(is_pair, spread, self.weight.to(spread.dtype))
+
+    def collect(self, values: Tensor, num_pairs: int) -> Tensor:
+        """One value per pair, the mean over its entries; self-loops are left out. Differentiable."""
+        is_pair = self.pair >= 0
+        pair, values = self.pair[is_pair], values[is_pair]
+        count = torch.bincount(pair, minlength=num_pairs).to(values.dtype)
+        return values.new_zeros(num_pairs).index_add(0, pair, values) / count
 
 
 def read_edge_index(

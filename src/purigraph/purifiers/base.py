@@ -57,6 +57,31 @@ class Purifier(nn.Module, ABC):
         graph, entries = read_edge_index(edge_index, edge_weight, x.shape[0])
         return entries.spread(self._checked(x, graph).weight).to(entries.weight.dtype)
 
+    def purify_parts(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
+        """Purify a graph whose pairs are there to the shares `presence` (E,); `graph` has their weights as a whole.
+
+        A purifier that puts weights of its own in the place of the given ones does better than this: it keeps what is
+        absent absent at every step, and not only at the last.
+        """
+        purified = self.purify(x, graph.with_weight(graph.weight * presence))
+        return purified.with_weight(purified.weight * presence)
+
+    def relaxed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor) -> Tensor:
+        r"""Purified weights where edges are there only in part: what a gradient-based attack differentiates.
+
+        An attacker flips edges by halves, $\pi \in [0, 1]$, before it settles on whole flips. A purifier's answer must
+        then lie between its answers with and without the edge. Handed over as a small weight, an absent edge would
+        get its weight back, and the attack would climb a hill that has little to do with the model. With $\pi$ of 0
+        and 1 this is `forward` on the edges that are there, exactly, and 0 for the others.
+
+        Shapes: x (N, F), edge_index (2, M), edge_weight (M,), presence (M,) give (M,); differentiable in `presence`.
+        """
+        graph, entries = read_edge_index(edge_index, edge_weight, x.shape[0])
+        if x.shape[0] != graph.num_nodes:
+            raise InputError(f"x has {x.shape[0]} rows, but the graph has {graph.num_nodes} nodes.")
+        purified = self.purify_parts(x, graph, entries.collect(presence, graph.num_pairs))
+        return entries.spread(purified.weight).to(entries.weight.dtype)
+
     def _transform(self, data: Data) -> Data:
         if data.x is None:
             raise InputError("data.x is missing: a purifier needs node features.")

@@ -157,6 +157,10 @@ class GPRGAE(Pretrained, Purifier):
         """The graph with purified weights (see `Purifier`)."""
         return self.trace(x, graph).graph
 
+    def purify_parts(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
+        r"""Purify edges that are there in part (see `Purifier`): every step is $\pi \odot f_\theta(A^{(t)})$."""
+        return self.trace(x, graph, presence=presence).graph
+
     def trace(
         self,
         x: Tensor | Data,
@@ -168,6 +172,7 @@ class GPRGAE(Pretrained, Purifier):
         edge_batch: int | None = None,
         lean: bool | None = None,
         history: bool = False,
+        presence: Tensor | None = None,
     ) -> Purification:
         """Purify and tell how it went.
 
@@ -180,6 +185,7 @@ class GPRGAE(Pretrained, Purifier):
             edge_batch: score so many edges at a time (with equal results), for less memory on very large graphs.
             lean: under autograd, compute every step again in the backward pass; chosen by size when left out.
             history: keep the weights of every step.
+            presence: (E,) in [0, 1], to what share every pair is there (see `Purifier.relaxed`).
         """
         if isinstance(x, Data):
             graph, x = as_pair_graph(x), x.x
@@ -191,6 +197,9 @@ class GPRGAE(Pretrained, Purifier):
         links = self._built().frozen()
         given = graph.weight
         graph = graph.with_weight(given.to(links.node_weight.dtype))
+        if presence is not None:
+            presence = presence.to(links.node_weight.dtype)
+            graph = graph.with_weight(graph.weight * presence)
         h, first_codes = self._prepare(x, links)
         if lean is None:
             kept = config.max_steps * graph.num_nodes * sum(links.code_weight.shape) * h.element_size()
@@ -202,6 +211,7 @@ class GPRGAE(Pretrained, Purifier):
         result = iterate(
             step,
             graph,
+            presence=presence,
             alpha=config.alpha,
             tolerance=config.tolerance,
             max_steps=config.max_steps,
@@ -209,7 +219,7 @@ class GPRGAE(Pretrained, Purifier):
             history=history,
         )
         if config.threshold is not None:
-            result.graph = graph.with_weight((result.graph.weight >= config.threshold).to(given.dtype))
+            result.graph = graph.with_weight(_cut(result.graph.weight, config.threshold, presence).to(given.dtype))
         return result
 
     def score_edges(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
@@ -271,6 +281,13 @@ class GPRGAE(Pretrained, Purifier):
             first_codes = links.first_filter_codes(h) if size <= _KEEP_FIRST_CODES_BYTES else None
         self._constants.put(x, model, (h, first_codes))
         return h, first_codes
+
+
+def _cut(weight: Tensor, threshold: float, presence: Tensor | None) -> Tensor:
+    """0 or 1 for what is below or above the threshold; times its presence."""
+    if presence is None:
+        return weight >= threshold
+    return presence * (weight.detach() >= threshold * presence.detach())
 
 
 def _predict(links: LinkMap, h: Tensor, graph: PairGraph, first_codes: Tensor | None, edge_batch: int | None) -> Tensor:

@@ -37,6 +37,7 @@ def iterate(
     step: Callable[[Tensor], Tensor],
     graph: PairGraph,
     *,
+    presence: Tensor | None = None,
     alpha: float,
     tolerance: float,
     max_steps: int,
@@ -48,6 +49,8 @@ def iterate(
     Args:
         step: $f_\\theta$ on the graph's pairs.
         graph: $A^{(0)}$.
+        presence: $\\pi$ (E,) in [0, 1], to what share every pair is there; as a whole when left out. A step is then
+            $\\pi \\odot f_\\theta$: what is not there can't come back.
         alpha: the step size.
         tolerance: $\\tau$.
         max_steps: at most so many steps.
@@ -64,6 +67,8 @@ def iterate(
             predicted = checkpoint(step, weight, use_reentrant=False, preserve_rng_state=False)
         else:
             predicted = step(weight)
+        if presence is not None:
+            predicted = presence * predicted
         delta = predicted - weight
         change = _relative_norm(delta.detach(), weight.detach())
         weight = predicted if alpha == 1 else weight + alpha * delta

@@ -120,6 +120,31 @@ def adaptive() -> None:
             piece(STUDY, name, lambda a=attack, e=epsilon, o=settings: attacked(model, 0, a, e, **o))
 
 
+class SmallWeights(torch.nn.Module):
+    """A protected model to which a part of an edge is an edge of small weight, as in the literature."""
+
+    def __init__(self, model: pg.Protected) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Any, edge_index: torch.Tensor, edge_weight: torch.Tensor) -> Any:
+        """The model, without its method `relaxed`."""
+        return self.model(x, edge_index, edge_weight)
+
+
+def small_weights() -> None:
+    """The adaptive attack as it was before the purifier knew parts of edges (`Purifier.relaxed`)."""
+    model = protected()
+    settings = {**paper_settings("prbcd", "cora", on_gpr_gae=True), **STRONGER["prbcd"]}
+    for epsilon in WANTED:
+        options = {**settings, "transfer_from": SmallWeights(model)}
+        piece(
+            STUDY,
+            f"small-weights-prbcd-{epsilon:g}-0",
+            lambda e=epsilon, o=options: attacked(model, 0, "prbcd", e, **o),
+        )
+
+
 def transferred() -> None:
     """Found on the vanilla GCN with the paper's settings, put to the protected one; and PRBCD started from there."""
     model = protected()
@@ -225,19 +250,21 @@ def page() -> None:
         ("GCN, LRBCD in the paper's form (block of 250,000)", "plain-paper-lrbcd", (0, 1, 2)),
         ("protected, PRBCD transferred from the GCN", "transferred-prbcd", (0,)),
         ("protected, LRBCD transferred from the GCN", "transferred-lrbcd", (0,)),
+        ("protected, adaptive PRBCD, unflipped candidates as small weights", "small-weights-prbcd", (0,)),
         ("protected, adaptive PRBCD", "adaptive-prbcd", (0,)),
         ("protected, adaptive PRBCD started from the transferred one (100 + 25 epochs)", "warm-prbcd", (0,)),
         ("protected, adaptive LRBCD", "adaptive-lrbcd", (0,)),
         ("protected, worst case of the ensemble (100 + 25 epochs each)", "worst", (0,)),
     ):
-        cells, count = [], 0
+        cells, counts = [], set()
         for epsilon in EPSILONS:
             paths = [RESULTS / STUDY / f"{prefix}-{epsilon:g}-{seed}.json" for seed in seeds]
             values = [100 * read_json(path)["accuracy"] for path in paths if path.exists()]
-            count = max(count, len(values))
+            counts.add(len(values))
             cells.append(f"{sum(values) / len(values):.1f}" if values else "-")
-        if count == 0:
+        if counts == {0}:
             continue
+        count = " to ".join(str(number) for number in sorted({min(counts), max(counts)}))
         paper = " / ".join(str(value) for value in PAPER[prefix]) if prefix in PAPER else ""
         lines.append(f"| {title} | {count} | {' | '.join(cells)} | {paper} |")
     found = sorted((RESULTS / STUDY).glob("loss-*.json"))
@@ -262,6 +289,7 @@ PARTS = {
     "purifier": purifier,
     "transferred": transferred,
     "adaptive": adaptive,
+    "small-weights": small_weights,
     "warm": warm,
     "losses": loss_types,
     "worst": worst,

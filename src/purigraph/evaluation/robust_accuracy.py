@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import statistics
@@ -22,7 +23,7 @@ from purigraph._version import __version__
 from purigraph.attacks import Attack
 from purigraph.attacks.victim import frozen
 from purigraph.errors import InputError
-from purigraph.graph import as_pair_graph
+from purigraph.graph import as_pair_graph, read_data
 from purigraph.graph.budget import Budget, Kind
 from purigraph.graph.perturbation import Perturbation
 from purigraph.metrics import accuracy
@@ -150,6 +151,7 @@ def evaluate(
     """
     attacker = attacks.create(attack, **settings)
     target_nodes = find_targets(data, targets)
+    data = as_attacks_see_it(data)
     victim = model if transfer_from is None else transfer_from
     mode = "adaptive" if transfer_from is None else "transferred"
     store = _Store(folder, victim, data, target_nodes) if folder is not None else None
@@ -157,7 +159,7 @@ def evaluate(
     result = Evaluation(model_accuracy(model, data, target_nodes), len(target_nodes))
     for epsilon in epsilons:
         allowance = Budget(epsilon, budget)
-        for seed in seeds:
+        for seed in map(int, seeds):
             begin = start(epsilon, seed) if start is not None else None
             found = store.load(attacker, allowance, seed, begin) if store is not None else None
             seconds = 0.0
@@ -180,9 +182,27 @@ def model_accuracy(model: Model, data: Data, targets: Tensor | None = None) -> f
     return accuracy(logits[nodes], data.y[nodes])
 
 
+def as_attacks_see_it(data: Data) -> Data:
+    """The same graph with both directions of every edge, a weight each, and without self-loops.
+
+    What is measured must be what was attacked: attacks flip undirected pairs and touch no self-loops.
+    """
+    result = copy.copy(data)
+    for key in [key for key in data.keys() if key != "edge_index" and data.is_edge_attr(key)]:  # noqa: SIM118
+        del result[key]  # no model is given them, and they would no longer fit
+    result.edge_index, weight = read_data(data)[0].edge_index()
+    result.edge_weight = weight.to(data.x.dtype) if data.x.is_floating_point() else weight
+    return result
+
+
 def predict(model: Model, data: Data) -> Tensor:
-    """A model's outputs (N, C) in evaluation mode and without gradients; its mode is left as it was."""
-    weight = data.edge_weight if "edge_weight" in data else None
+    """A model's outputs (N, C) in evaluation mode and without gradients; its mode is left as it was.
+
+    It is called with weights in any case, ones where the data has none.
+    """
+    dtype = data.x.dtype if data.x.is_floating_point() else torch.float32
+    ones = torch.ones(data.edge_index.shape[1], dtype=dtype, device=data.edge_index.device)
+    weight = data.edge_weight if "edge_weight" in data else ones
     with frozen(model), torch.no_grad():
         return model(data.x, data.edge_index, weight)
 
@@ -193,21 +213,28 @@ def find_targets(data: Data, targets: Tensor | None) -> Tensor:
         if "test_mask" not in data:
             raise InputError("data has no test_mask: say which nodes count with targets=...")
         targets = data.test_mask
-    if targets.dtype == torch.bool:
-        targets = targets.nonzero().squeeze(1)
+    targets = targets.nonzero().squeeze(1) if targets.dtype == torch.bool else torch.unique(targets)
     if targets.numel() == 0:
         raise InputError("There are no target nodes, so there is no accuracy.")
     return targets
 
 
 class _Store:
-    """Perturbations as files, named by everything that they depend on."""
+    """Perturbations as files, named by everything that they depend on.
+
+    A model is known by its parameters and by its outputs on the clean graph, which differ where its code does, or
+    where a function closes over another value.
+    """
 
     def __init__(self, folder: str | Path, model: Model, data: Data, targets: Tensor) -> None:
         self._folder = Path(folder)
-        graph = as_pair_graph(data)
-        parts = [graph.codes, graph.weight, targets, data.y]
-        self._base = _digest([*parts, *_model_parts(model)])
+        self._graph, self._targets = as_pair_graph(data), targets
+        parts: list[Tensor | str] = [__version__, self._graph.codes, self._graph.weight, targets, data.y]
+        parts += [_dense(data.x), predict(model, data), type(model).__name__]
+        if isinstance(model, nn.Module):
+            parts.append(repr(model))
+            parts += [part for name_and_value in model.state_dict().items() for part in name_and_value]
+        self._base = _digest(parts)
 
     def _path(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Path:
         begin = "" if start is None else start.digest
@@ -217,24 +244,34 @@ class _Store:
 
     def load(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Perturbation | None:
         path = self._path(attack, budget, seed, start)
-        return Perturbation.load(path) if path.exists() else None
+        if not path.exists():
+            return None
+        found = Perturbation.load(path)
+        found.check(self._graph)
+        attack.limits(budget, self._graph, self._targets).check(found)
+        return found
 
     def save(self, found: Perturbation, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> None:
         found.save(self._path(attack, budget, seed, start))
 
 
-def _model_parts(model: Model) -> Iterable[Tensor | str]:
-    yield repr(model) if isinstance(model, nn.Module) else f"{model.__module__}.{model.__qualname__}"
-    if isinstance(model, nn.Module):
-        for name, tensor in model.state_dict().items():
-            yield name
-            yield tensor
+def _dense(x: Tensor) -> Tensor:
+    """Sparse features as (3, number of non-zeros): rows, columns and values, in order."""
+    if x.layout == torch.strided:
+        return x
+    entries = x.to_sparse_coo().coalesce()
+    return torch.cat([entries.indices().to(torch.float64), entries.values().to(torch.float64).unsqueeze(0)])
 
 
 def _digest(parts: Iterable[Tensor | str]) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(part.encode() if isinstance(part, str) else part.detach().cpu().numpy().tobytes())
+        if isinstance(part, str):
+            digest.update(f"text of {len(part)}: {part}".encode())
+        else:
+            value = part.detach().cpu()
+            digest.update(f"{value.dtype} of {tuple(value.shape)}: ".encode())
+            digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 

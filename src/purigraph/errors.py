@@ -1,4 +1,4 @@
-"""Everything purigraph raises on purpose.
+"""Everything purigraph raises on purpose, and what it warns of.
 
 All are `ValueError`s (or `TypeError`/`RuntimeError` where that is what they are), so that code which knows
 nothing of purigraph can still catch them; all share `PurigraphError`, so that the command line can print
@@ -42,3 +42,7 @@ class NotFittedError(PurigraphError, RuntimeError):
 
 class UnsupportedModelError(PurigraphError, TypeError):
     """A classifier can't be protected as it is: the message says why and what to do."""
+
+
+class MaskedGradientWarning(UserWarning):
+    """An attack had no gradient to follow: the robustness that it shows may not be there."""

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.model_checks import refuse_caches
 from purigraph.purifiers import Purifier
 
 
@@ -50,6 +51,10 @@ class Protected(nn.Module):
         weight = self.purifier.relaxed(x, edge_index, edge_weight, presence)
         return self._classify(x, edge_index, weight, *args, **kwargs)
 
+    def unprotected(self) -> nn.Module:
+        """The classifier alone, called as this model is: what a transferred attack is found on."""
+        return Unprotected(self.classifier, self.weight_arg)
+
     def with_purifier(self, purifier: Purifier) -> Protected:
         """The same classifier behind another purifier (say, with other settings)."""
         return Protected(self.classifier, purifier, self.weight_arg, self.threshold)
@@ -57,6 +62,31 @@ class Protected(nn.Module):
     def extra_repr(self) -> str:
         """Shown beside the two parts."""
         return f"threshold={self.threshold}" if self.threshold is not None else f"weight_arg={self.weight_arg!r}"
+
+
+class Unprotected(nn.Module):
+    """A classifier called as `(x, edge_index, edge_weight=None)`, under whatever name it takes the weights.
+
+    One that takes none sees the edges whose weight is above 0; nothing flows back to the weights then.
+    """
+
+    def __init__(self, classifier: nn.Module, weight_arg: str | None) -> None:
+        super().__init__()
+        self.classifier = classifier
+        self.weight_arg = weight_arg
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """The classifier's output."""
+        if self.weight_arg is not None:
+            return self.classifier(x, edge_index, *args, **{self.weight_arg: edge_weight}, **kwargs)
+        kept = edge_index if edge_weight is None else edge_index[:, edge_weight.detach() > 0]
+        return self.classifier(x, kept, *args, **kwargs)
+
+    def extra_repr(self) -> str:
+        """Shown beside the classifier."""
+        return f"weight_arg={self.weight_arg!r}"
 
 
 def protect(
@@ -86,23 +116,13 @@ def protect(
         raise UnsupportedModelError(
             f"{type(purifier).__name__} can add edges: purify the Data first, then call the classifier on the result."
         )
-    _refuse_caches(classifier)
+    refuse_caches(classifier)
     if threshold is not None:
         if not 0 <= threshold <= 1:
             raise InputError(f"threshold must be between 0 and 1, not {threshold}.")
         return Protected(classifier, purifier, None, threshold)
     _require_weights(classifier, weight_arg)
     return Protected(classifier, purifier, weight_arg, None)
-
-
-def _refuse_caches(classifier: nn.Module) -> None:
-    for name, layer in classifier.named_modules():
-        if getattr(layer, "cached", False) is True:
-            where = f"layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
-            raise UnsupportedModelError(
-                f"{where} has cached=True: it would keep the first graph it sees and never look at a purified one. "
-                "Build it with cached=False."
-            )
 
 
 def _require_weights(classifier: nn.Module, weight_arg: str) -> None:

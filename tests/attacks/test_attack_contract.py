@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
+from helpers import pair_graphs
 from purigraph.attacks import Attack, Scene, attacks, create
-from purigraph.errors import BudgetError, GraphError, InputError, UnknownNameError
+from purigraph.errors import BudgetError, GraphError, InputError, MaskedGradientWarning, UnknownNameError
 from purigraph.graph import PairGraph, read_data
 from purigraph.graph.budget import Budget
 from purigraph.graph.perturbation import Perturbation
@@ -204,3 +208,53 @@ def test_restarts_never_hurt(toy_data: Data, toy_model: Any) -> None:
 def _accuracy(model: Any, data: Data, graph: PairGraph) -> float:
     model.eval()
     return accuracy(model(data.x, *graph.edge_index())[TARGETS], data.y[TARGETS])
+
+
+TINY: dict[str, dict[str, Any]] = {
+    "prbcd": {"epochs": 2, "fine_tune_epochs": 1, "block_size": 66, "final_samples": 2},
+    "lrbcd": {"epochs": 2, "fine_tune_epochs": 1, "block_size": 66, "final_samples": 2},
+    "pgd": {"epochs": 3, "final_samples": 2},
+    "evolutionary": {"population": 3, "generations": 1},
+}
+
+
+@pytest.mark.parametrize("name", attacks.names())
+@settings(max_examples=350)
+@given(pair_graphs(), st.data())
+def test_budgets_hold_whatever_the_graph(name: str, graph: PairGraph, data: st.DataObject) -> None:
+    """Both kinds of budget, global and local, over 2,000 cases: counted on dense matrices, not by the library."""
+    num_nodes = graph.num_nodes
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
+    x, labels = torch.randn(num_nodes, 3, generator=generator), torch.arange(num_nodes) % 3
+    targets = torch.tensor(sorted(data.draw(st.sets(st.integers(0, num_nodes - 1), min_size=1))))
+    kind = data.draw(st.sampled_from(["incident", "half_degree"]))
+    epsilon = data.draw(st.floats(0, 1))
+    local = data.draw(st.none() | st.floats(0, 1)) if create(name).knows_local_budgets else None
+
+    def model(x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        return x.index_add(0, edge_index[0], edge_weight[:, None] * x[edge_index[1]])
+
+    attack = create(name, **TINY.get(name, {}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MaskedGradientWarning)  # of graphs whose targets have no one to be joined to
+        flips = attack(model, (x, graph), labels, targets, Budget(epsilon, kind, local), seed=1)
+
+    before, after = _dense(graph), _dense(flips.apply(graph))
+    changed = before != after
+    is_target = torch.zeros(num_nodes, dtype=torch.bool)
+    is_target[targets] = True
+    touching = (before & (is_target[:, None] | is_target)).sum() / 2
+    half = before.sum(1)[targets].sum() / 2
+    assert changed.sum() / 2 <= round(epsilon * float(touching if kind == "incident" else half))
+    assert torch.equal(changed, changed.t())
+    assert not after.diagonal().any()
+    share = local if local is not None else 0.5 if name == "lrbcd" else None
+    if share is not None:
+        assert (changed.sum(1) <= (share * before.sum(1)).floor()).all()
+
+
+def _dense(graph: PairGraph) -> Tensor:
+    dense = torch.zeros(graph.num_nodes, graph.num_nodes, dtype=torch.bool)
+    i, j = graph.pairs
+    dense[i, j] = dense[j, i] = True
+    return dense

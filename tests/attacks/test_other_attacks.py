@@ -81,3 +81,17 @@ def test_bad_settings_of_the_others() -> None:
         Evolutionary(population=1)
     with pytest.raises(InputError, match="mutation_rate"):
         Evolutionary(mutation_rate=2.0)
+
+
+def test_evolution_wins_nothing_by_driving_the_model_to_nan(toy_data: Data, toy_model: Any) -> None:
+    targets = torch.arange(0, 60, 2)
+    num_edges = toy_data.edge_index.shape[1]
+
+    def fragile(x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        """Broken by every graph with an odd number of further edges."""
+        broken = (edge_index.shape[1] - num_edges) // 2 % 2 == 1
+        return toy_model(x, edge_index, edge_weight) * (torch.nan if broken else 1.0)
+
+    flips = Evolutionary(population=16, generations=15)(fragile, toy_data, None, targets, 12)
+    assert len(flips) > 0
+    assert (flips.added.shape[1] - flips.removed.shape[1]) % 2 == 0

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
+import purigraph as pg
 from helpers import pair_graphs
 from purigraph.attacks.both_directions import both_directions
 from purigraph.attacks.losses import losses
@@ -87,3 +88,44 @@ def test_gradient_equals_finite_differences(loss: str, tiny_data: Data, tiny_mod
         rise = victim.relaxed(union, up).loss
         fall = victim.relaxed(union, down).loss
         assert float(gradient[entry]) == pytest.approx((rise - fall) / (2 * step), rel=1e-5, abs=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["margin", "cross-entropy"])
+def test_gradient_through_a_protected_model_equals_finite_differences(
+    loss: str, tiny_data: Data, tiny_model: Any
+) -> None:
+    """Every pair of a tiny graph, through five purification steps and the classifier, at flips by halves."""
+    torch.manual_seed(0)
+    purifier = pg.GPRGAE(in_channels=tiny_data.num_features, hops=3, node_channels=4, edge_channels=6).double()
+    model = pg.protect(tiny_model, purifier.with_settings(tolerance=0.0))
+    graph = read_data(tiny_data)[0]
+    graph = graph.with_weight(graph.weight.double())
+    every = PairSpace(8)
+    union = Union(graph, every.codes(torch.arange(every.size)))
+    flip = torch.rand(every.size, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) * 0.8 + 0.1
+    victim = Victim(model, tiny_data.x, tiny_data.y, torch.tensor([0, 3, 4, 6]), losses[loss])
+
+    gradient = victim.gradient(union, flip)[1]
+
+    assert (gradient != 0).all()
+    for entry in range(every.size):
+        step = torch.zeros_like(flip)
+        step[entry] = 1e-6
+        slope = (victim.relaxed(union, flip + step).loss - victim.relaxed(union, flip - step).loss) / 2e-6
+        assert float(gradient[entry]) == pytest.approx(slope, rel=1e-4, abs=1e-8)
+
+
+def test_whole_flips_through_a_protected_model_are_the_attacked_graph(tiny_data: Data, tiny_model: Any) -> None:
+    """The hill that the attack climbs is the model itself at its corners."""
+    torch.manual_seed(0)
+    purifier = pg.GPRGAE(in_channels=tiny_data.num_features, hops=3, node_channels=4, edge_channels=6).double()
+    model = pg.protect(tiny_model, purifier)
+    graph = read_data(tiny_data)[0]
+    graph = graph.with_weight(graph.weight.double())
+    every = PairSpace(8)
+    union = Union(graph, every.codes(torch.arange(every.size)))
+    victim = Victim(model, tiny_data.x, tiny_data.y, torch.arange(8), losses["margin"])
+    for seed in range(5):
+        flipped = torch.rand(every.size, generator=torch.Generator().manual_seed(seed)) < 0.2
+        attacked = Perturbation.of_flips(graph, union.pairs[:, flipped]).apply(graph)
+        assert victim.relaxed(union, flipped.double()) == pytest.approx(victim.verdict(attacked))

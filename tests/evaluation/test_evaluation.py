@@ -1,3 +1,5 @@
+import copy
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ from torch_geometric.nn import models
 import purigraph as pg
 from helpers import communities
 from purigraph import evaluation
-from purigraph.errors import InputError
+from purigraph.attacks import RandomFlip
+from purigraph.errors import InputError, MaskedGradientWarning, UnsupportedModelError
 from purigraph.evaluation import Member
 from purigraph.graph import PairGraph, as_pair_graph
 from purigraph.graph.perturbation import Perturbation
@@ -76,6 +79,32 @@ def test_a_folder_lets_a_run_go_on(scene: tuple[nn.Module, Data], tmp_path: Path
     assert len(plain.records) == 1
 
 
+def test_a_kept_perturbation_is_not_taken_for_anothers(scene: tuple[nn.Module, Data], tmp_path: Path) -> None:
+    gcn, data = scene
+
+    def seconds(model: nn.Module | Callable[..., torch.Tensor], data: Data) -> float:
+        result = pg.evaluate(model, data, attack="dice", epsilons=[0.2], folder=tmp_path)
+        return result.records[0].seconds
+
+    def shifted(by: float) -> Callable[..., torch.Tensor]:
+        return lambda x, edge_index, edge_weight: gcn(x, edge_index, edge_weight) * by
+
+    other_features = data.clone()
+    other_features.x = data.x + 0.1
+    sigmoid = copy.deepcopy(gcn)
+    sigmoid.act = nn.Sigmoid()  # neither in the parameters nor in the name
+    for model, graph in ((gcn, data), (gcn, other_features), (sigmoid, data), (shifted(1), data), (shifted(2), data)):
+        assert seconds(model, graph) > 0
+        assert seconds(model, graph) == 0
+    sparse = data.clone()
+    sparse.x = data.x.to_sparse_csr()
+    assert pg.evaluate(gcn_on_dense(gcn), sparse, attack="dice", epsilons=[0.2], folder=tmp_path).records
+
+
+def gcn_on_dense(gcn: nn.Module) -> Callable[..., torch.Tensor]:
+    return lambda x, edge_index, edge_weight: gcn(x.to_dense(), edge_index, edge_weight)
+
+
 def plain_model(x: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
     return x[:, :2]
 
@@ -113,7 +142,103 @@ def test_worst_case_is_the_lowest_of_all(scene: tuple[nn.Module, Data], trained:
     assert "worst case" in str(worst)
     assert worst.to_dict()["worst"]["0.1"] == worst.attacked(0.1)
     unprotected = pg.worst_case(gcn, data, epsilons=[0.1], ensemble=ensemble)
-    assert list(unprotected.results) == ["adaptive", "local"]
+    assert list(unprotected.results) == ["adaptive", "local", "warm"]  # "warm" then starts from nothing
+
+
+class Quantised(nn.Module):
+    """A GCN whose weights are cut to 0 and 1: nothing flows back but through the self-loops' branch."""
+
+    def __init__(self, gcn: nn.Module) -> None:
+        super().__init__()
+        self.gcn = gcn
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor) -> torch.Tensor:
+        return self.gcn(x, edge_index, (edge_weight > 0.5).float() + 0 * edge_weight)
+
+
+def test_a_gradient_free_attack_that_wins_is_a_sign_of_masked_gradients(scene: tuple[nn.Module, Data]) -> None:
+    gcn, data = scene
+    ensemble = [
+        Member("adaptive", "prbcd", {**QUICK, "final_samples": 1}),
+        Member("evolutionary", "evolutionary", {"generations": 15, "population": 16}, start="adaptive"),
+    ]
+    with pytest.warns(MaskedGradientWarning, match="exactly 0"):
+        worst = pg.worst_case(Quantised(gcn), data, epsilons=[0.3], ensemble=ensemble)
+    assert worst.strongest(0.3) == "evolutionary"
+    assert any("'evolutionary' is stronger than the adaptive" in warning for warning in worst.warnings)
+
+
+def test_a_model_without_gradients_is_still_attacked(scene: tuple[nn.Module, Data], trained: pg.GPRGAE) -> None:
+    gcn, data = scene
+    cut = pg.protect(gcn, trained, threshold=0.5)
+    ensemble = [Member("prbcd", "prbcd", QUICK), Member("flips", "random-flip")]
+    worst = pg.worst_case(cut, data, epsilons=[0.3], ensemble=ensemble)
+    assert list(worst.results) == ["flips"]
+    assert "'prbcd' was left out" in worst.warnings[0]
+    with pytest.raises(UnsupportedModelError, match="No attack of the ensemble"):
+        pg.worst_case(cut, data, epsilons=[0.3], ensemble=ensemble[:1])
+    with pytest.raises(InputError, match="Nothing was evaluated at epsilon 0.9"):
+        worst.attacked(0.9)
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "message"),
+    [
+        ([], "empty"),
+        ([Member("a", "prbcd"), Member("a", "dice")], "Two members"),
+        ([Member("a", "prbcd", view="fewer step")], "fewer step"),
+        ([Member("a", "prbcd", start="b"), Member("b", "prbcd")], "no earlier member"),
+    ],
+)
+def test_an_ensemble_that_makes_no_sense_is_refused(
+    ensemble: list[Member], message: str, scene: tuple[nn.Module, Data]
+) -> None:
+    gcn, data = scene
+    with pytest.raises(InputError, match=message):
+        pg.worst_case(gcn, data, ensemble=ensemble)
+
+
+def test_the_transferred_attack_knows_the_weights_name(scene: tuple[nn.Module, Data], trained: pg.GPRGAE) -> None:
+    gcn, data = scene
+
+    class Renamed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gcn = gcn
+
+        def forward(
+            self, x: torch.Tensor, edge_index: torch.Tensor, scale: object = None, w: torch.Tensor | None = None
+        ) -> torch.Tensor:
+            assert scale is None
+            return self.gcn(x, edge_index, w)
+
+    ensemble = [Member("transferred", "prbcd", QUICK, view="transfer")]
+    usual = pg.worst_case(pg.protect(gcn, trained), data, epsilons=[0.3], ensemble=ensemble)
+    renamed = pg.worst_case(pg.protect(Renamed(), trained, weight_arg="w"), data, epsilons=[0.3], ensemble=ensemble)
+    assert renamed.attacked(0.3) == usual.attacked(0.3)
+
+
+def test_models_that_keep_the_first_graph_are_refused(scene: tuple[nn.Module, Data]) -> None:
+    data = scene[1]
+    cached = models.GCN(data.num_features, 16, 2, 2, cached=True)
+    with pytest.raises(UnsupportedModelError, match="cached=True"):
+        pg.evaluate(cached, data, attack="evolutionary")
+    with pytest.raises(UnsupportedModelError, match="cached=True"):
+        RandomFlip()(cached, data, None, data.test_mask, 3)
+
+
+def test_what_is_measured_is_what_was_attacked(scene: tuple[nn.Module, Data]) -> None:
+    """One direction per edge, self-loops, other edge attributes: the model sees what the attack saw."""
+    gcn, data = scene
+    both = pg.evaluate(gcn, data, epsilons=[0.3], **QUICK)
+    one_way = data.clone()
+    loops = torch.arange(5).repeat(2, 1)
+    one_way.edge_index = torch.cat([data.edge_index[:, data.edge_index[0] < data.edge_index[1]], loops], dim=1)
+    one_way.edge_attr = torch.ones(one_way.edge_index.shape[1], 3)
+    result = pg.evaluate(gcn, one_way, epsilons=[0.3], **QUICK)
+    assert result.clean == both.clean
+    assert result.records[0].perturbation == both.records[0].perturbation
+    assert result.attacked(0.3) == both.attacked(0.3)
 
 
 def test_the_default_ensemble_names_every_view() -> None:
@@ -127,18 +252,28 @@ def test_edge_detection(trained: pg.GPRGAE) -> None:
     across = torch.tensor([[0, 2, 4], [13, 25, 37]])  # between the communities
     free = across[:, graph.find(across[0] * graph.num_nodes + across[1]) < 0]
     found = evaluation.edge_detection(trained, data.x, graph, Perturbation(graph.num_nodes, added=free))
-    assert 0 <= found.auc <= 1
-    assert found.true_weight > 0
+    assert found.auc > 0.9  # what joins the communities weighs less
+    assert found.true_weight > 0.5
 
 
 def test_affected_nodes_are_within_reach() -> None:
     path = PairGraph(6, torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]))
     flip = Perturbation(6, removed=torch.tensor([[0], [1]]))
-    assert evaluation.affected_nodes(path, flip, hops=1).nonzero().flatten().tolist() == [0, 1]
-    assert evaluation.affected_nodes(path, flip, hops=2).nonzero().flatten().tolist() == [0, 1, 2]
-    assert evaluation.unaffected_share(path, flip, hops=2) == 0.5
+    for layers, normalised, expected in ((1, False, [0, 1]), (2, False, [0, 1, 2]), (1, True, [0, 1, 2])):
+        affected = evaluation.affected_nodes(path, flip, layers, normalised=normalised)
+        assert affected.nonzero().flatten().tolist() == expected
+    assert evaluation.unaffected_share(path, flip, 2, normalised=False) == 0.5
+    assert evaluation.unaffected_share(path, flip, 2, normalised=False, targets=torch.tensor([2, 3])) == 0.5
     added = Perturbation(6, added=torch.tensor([[0], [5]]))
-    assert evaluation.unaffected_share(path, added, hops=1) == pytest.approx(4 / 6)
+    assert evaluation.unaffected_share(path, added, 1, normalised=False) == pytest.approx(4 / 6)
+
+
+def test_unaffected_shares_fall_with_the_budget(scene: tuple[nn.Module, Data]) -> None:
+    gcn, data = scene
+    found = pg.evaluate(gcn, data, attack="random-flip", epsilons=[0.0, 0.01, 0.3], seeds=[0, 1])
+    shares = evaluation.unaffected_shares(found, data, layers=1, normalised=False)
+    assert list(shares) == [0.0, 0.01, 0.3]
+    assert 1 == shares[0.0] > shares[0.01] > shares[0.3]
 
 
 def test_affected_nodes_are_all_whose_logits_changed(scene: tuple[nn.Module, Data]) -> None:
@@ -147,8 +282,8 @@ def test_affected_nodes_are_all_whose_logits_changed(scene: tuple[nn.Module, Dat
     flip = Perturbation.of_flips(graph, graph.pairs[:, :2])
     before, after = evaluation.predict(gcn, data), evaluation.predict(gcn, flip.apply(data))
     changed = (before - after).abs().max(1).values > 1e-6
-    # Normalisation looks one hop further than messages do: a neighbour's degree counts too.
-    assert not (changed & ~evaluation.affected_nodes(graph, flip, hops=3)).any()
+    assert not (changed & ~evaluation.affected_nodes(graph, flip, layers=2)).any()
+    assert (changed & ~evaluation.affected_nodes(graph, flip, layers=2, normalised=False)).any()
 
 
 def test_convergence_and_lipschitz(scene: tuple[nn.Module, Data], trained: pg.GPRGAE) -> None:
@@ -156,6 +291,8 @@ def test_convergence_and_lipschitz(scene: tuple[nn.Module, Data], trained: pg.GP
     constant = evaluation.lipschitz_constant(trained, data.x, data, pairs=5)
     assert constant > 0
     assert constant == evaluation.lipschitz_constant(trained, data.x, data, pairs=5)
+    damped = trained.with_settings(alpha=0.5, threshold=0.5)
+    assert constant == evaluation.lipschitz_constant(damped, data.x, data, pairs=5)
     steps = evaluation.convergence(gcn, trained, data, alphas=[0.5, 1.0], max_steps=4, lipschitz=constant)
     assert [one.alpha for one in steps] == [0.5, 1.0]
     for one in steps:
@@ -163,7 +300,13 @@ def test_convergence_and_lipschitz(scene: tuple[nn.Module, Data], trained: pg.GP
         assert len(one.relative_change) == 4
         assert one.accuracies[0] == evaluation.model_accuracy(gcn, data)
         assert one.bound == pytest.approx(1 - one.alpha * (1 - constant))
-        assert one.rate > 0
+        weights = trained.trace(data, alpha=one.alpha, tolerance=0.0, max_steps=4, history=True).weights
+        first, last = (weights[1] - weights[0]).norm(), (weights[4] - weights[3]).norm()
+        assert one.rate == pytest.approx(float(last / first) ** (1 / 3))
+    damped, whole = steps
+    assert damped.relative_change[0] == pytest.approx(
+        whole.relative_change[0]
+    )  # of the direction, before the step size
 
 
 def test_lipschitz_norms_count_absent_edges_as_zero() -> None:

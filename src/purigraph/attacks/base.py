@@ -20,6 +20,7 @@ from purigraph.graph.border import as_pair_graph, read_data
 from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
+from purigraph.model_checks import refuse_caches
 
 Input: TypeAlias = Data | tuple[Any, Any]
 
@@ -106,7 +107,10 @@ class Attack(ABC):
 
         Raises:
             BudgetError: if the budget or the start is not possible, or if the attack overspent.
+            UnsupportedModelError: if the model can't be attacked like this: a layer keeps the first graph that it
+                sees, or nothing flows back to the edges.
         """
+        refuse_caches(model)
         x, graph = _read(data)
         labels, targets = _read_labels(data, labels, graph), _read_targets(targets, graph)
         if restarts < 1:

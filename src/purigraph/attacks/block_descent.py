@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 from torch import Tensor
 
@@ -12,7 +13,7 @@ from purigraph.attacks.pair_space import PairSpace
 from purigraph.attacks.projections import project_global
 from purigraph.attacks.victim import Verdict
 from purigraph.attacks.whole_flips import exchange, strongest_choice
-from purigraph.errors import InputError
+from purigraph.errors import InputError, MaskedGradientWarning
 from purigraph.graph.perturbation import Perturbation
 from purigraph.progress import Reporter, progress
 
@@ -100,19 +101,21 @@ class BlockDescent(Attack):
             chosen = exchange(chosen, verdict, found.union, self.final_samples, scene)
         return Perturbation.of_flips(scene.graph, found.union.pairs[:, chosen.to(scene.graph.device)])
 
-    def _step(self, block: Block, rate: float, scene: Scene) -> tuple[Verdict, Block]:
-        """The verdict on a block, and the block after one projected step."""
+    def _step(self, block: Block, rate: float, scene: Scene) -> tuple[Verdict, Block, float]:
+        """The verdict on a block, the block after one projected step, and the steepest slope."""
         verdict, gradient = scene.victim.gradient(block.union, block.weight)
         weight = self._project(block.weight + rate * gradient, block.union.pairs, scene)
-        return verdict, block.with_weight(weight)
+        return verdict, block.with_weight(weight), float(gradient.abs().max())
 
     def _search(self, block: Block, space: PairSpace, rate: float, scene: Scene, report: Reporter) -> Block:
         """The block with the lowest accuracy on the relaxed graph."""
         resampled, fixed, _ = self._steps
         best, best_verdict = block, Verdict.none()
+        blind = resampled + fixed > 0
         for step in range(resampled + fixed):
             decay = math.sqrt(max(step - resampled, 0) + 1)
-            verdict, after = self._step(block, rate / decay, scene)
+            verdict, after, slope = self._step(block, rate / decay, scene)
+            blind = blind and slope == 0 and verdict.accuracy > 0
             if verdict.beats(best_verdict):
                 best, best_verdict = block, verdict
             block = after
@@ -125,6 +128,14 @@ class BlockDescent(Attack):
                     best, best_verdict = block, verdict
                 block = best
             report.update(step + 1, accuracy=verdict.accuracy, best=best_verdict.accuracy)
+        if blind:
+            warnings.warn(
+                f"{type(self).__name__}: the gradient of the {self.loss} loss was exactly 0 for every pair and step: "
+                "what was found is chance. The model masks its gradients (a hard threshold, a saturated loss): try "
+                "another loss, or 'evolutionary', which needs predictions only.",
+                MaskedGradientWarning,
+                stacklevel=2,
+            )
         return best
 
     def _round(self, block: Block, rate: float, scene: Scene, report: Reporter) -> Block:
@@ -133,7 +144,7 @@ class BlockDescent(Attack):
         total = scene.limits.total
         surplus = max(int(block.has_weight().sum()) / total, 1.0)
         for step in range(rounding):
-            verdict, block = self._step(block, rate / math.sqrt(fixed + step + 1), scene)
+            verdict, block, _ = self._step(block, rate / math.sqrt(fixed + step + 1), scene)
             support = round(total * surplus ** (1 - (step + 1) / rounding))
             block = block.heaviest(support)
             report.update(resampled + fixed + step + 1, accuracy=verdict.accuracy, pairs=support)

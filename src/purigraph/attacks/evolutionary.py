@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -105,7 +106,7 @@ class Evolutionary(Attack):
     def _mutate(self, codes: Tensor, right: Tensor, scene: Scene) -> Tensor:
         """Drop some flips at random and fill the budget up with new ones."""
         dropped = torch.rand(len(codes), generator=scene.generator) < self.mutation_rate
-        if len(codes) == scene.limits.total and not dropped.any():
+        if len(codes) and not dropped.any():
             dropped[torch.randint(len(codes), (1,), generator=scene.generator)] = True
         kept = codes[~dropped.to(codes.device)]
         fresh = self._fresh(scene.limits.total - len(kept), right, scene)
@@ -136,6 +137,9 @@ class Evolutionary(Attack):
 
 
 def _rank(individual: _Individual) -> tuple[float, float]:
+    """The fittest first; who drives the model to nan has won nothing (see `Verdict.beats`) and comes last."""
+    if math.isnan(individual.verdict.loss):
+        return math.inf, math.inf
     return individual.verdict.accuracy, -individual.verdict.loss
 
 

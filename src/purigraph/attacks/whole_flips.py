@@ -71,7 +71,7 @@ def exchange(chosen: Tensor, verdict: Verdict, union: Union, tries: int, scene: 
         scene: whose limits are kept.
     """
     pairs = union.pairs.cpu()
-    weakest = chosen[torch.argsort(_gain(chosen, union, scene)[chosen], stable=True)][:_EXCHANGED]
+    weakest = chosen[torch.argsort(_gain(chosen, union, scene)[chosen], stable=True)][: min(_EXCHANGED, tries)]
     for out in weakest:
         rest = chosen[chosen != out]
         gain = _gain(rest, union, scene)

@@ -72,7 +72,7 @@ def run(
             data,
             attack=attack,
             epsilons=epsilons,
-            transfer_from=model.classifier if transfer and isinstance(model, Protected) else None,
+            transfer_from=model.unprotected() if transfer and isinstance(model, Protected) else None,
             seeds=(seed,),
             folder=folder,
             progress=not as_json,

@@ -1,6 +1,6 @@
 """Measuring a defence: robust accuracy, the worst case, edge detection, convergence."""
 
-from purigraph.evaluation.affected import affected_nodes, unaffected_share
+from purigraph.evaluation.affected import affected_nodes, unaffected_share, unaffected_shares
 from purigraph.evaluation.convergence import Convergence, convergence, lipschitz_constant
 from purigraph.evaluation.edge_detection import EdgeDetection, edge_detection
 from purigraph.evaluation.ensemble import Member, WorstCase, default_ensemble, worst_case
@@ -22,5 +22,6 @@ __all__ = [
     "model_accuracy",
     "predict",
     "unaffected_share",
+    "unaffected_shares",
     "worst_case",
 ]

@@ -2,19 +2,27 @@ r"""The share of nodes that a perturbation can reach: $1 - \lambda$ of the paper
 
 from __future__ import annotations
 
+import statistics
+
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
-from purigraph.graph import PairGraph
+from purigraph.evaluation.robust_accuracy import Evaluation
+from purigraph.graph import PairGraph, as_pair_graph
 from purigraph.graph.perturbation import Perturbation
 
 
-def affected_nodes(clean: PairGraph, perturbation: Perturbation, hops: int) -> Tensor:
-    """(N,) bool: the nodes with a flipped pair within their `hops`-hop neighbourhood, before or after the attack.
+def affected_nodes(clean: PairGraph, perturbation: Perturbation, layers: int, *, normalised: bool = True) -> Tensor:
+    """(N,) bool: the nodes that an `layers`-layer network may see differently after the attack.
 
-    A node of an L-layer network sees L hops: it is affected if a flipped pair has an end within L - 1 hops of it, as
-    the message of the other end then arrives, or no longer arrives, within L.
+    A node of an L-layer network sees L hops: it is affected if a flipped pair has an end within L - 1 hops of it,
+    before or after the attack, as the message of the other end then arrives, or no longer arrives, within L. With
+    `normalised` adjacencies (GCN and its kin) a message also depends on its sender's degree, which is one hop more.
+
+    That is of a network on the graph itself. Behind a purifier every weight can change, and with it every node.
     """
+    hops = layers + int(normalised)
     attacked = perturbation.apply(clean)
     reached = torch.zeros(clean.num_nodes, dtype=torch.bool)
     reached[perturbation.flips().flatten()] = True
@@ -27,6 +35,29 @@ def affected_nodes(clean: PairGraph, perturbation: Perturbation, hops: int) -> T
     return reached
 
 
-def unaffected_share(clean: PairGraph, perturbation: Perturbation, hops: int = 2) -> float:
-    r"""$\lambda$, the share of nodes whose predictions can't have changed."""
-    return 1 - float(affected_nodes(clean, perturbation, hops).double().mean())
+def unaffected_share(
+    clean: PairGraph,
+    perturbation: Perturbation,
+    layers: int = 2,
+    *,
+    normalised: bool = True,
+    targets: Tensor | None = None,
+) -> float:
+    r"""$\lambda$, the share of nodes (or of `targets`) whose predictions can't have changed; see `affected_nodes`."""
+    affected = affected_nodes(clean, perturbation, layers, normalised=normalised)
+    return 1 - float((affected if targets is None else affected[targets.cpu()]).double().mean())
+
+
+def unaffected_shares(
+    evaluation: Evaluation, data: Data, layers: int = 2, *, normalised: bool = True, targets: Tensor | None = None
+) -> dict[float, float]:
+    r"""$\lambda$ per budget, the mean over an evaluation's seeds; of all nodes, or of `targets`."""
+    clean = as_pair_graph(data)
+    return {
+        epsilon: statistics.fmean(
+            unaffected_share(clean, record.perturbation, layers, normalised=normalised, targets=targets)
+            for record in evaluation.records
+            if record.epsilon == epsilon
+        )
+        for epsilon in evaluation.epsilons()
+    }

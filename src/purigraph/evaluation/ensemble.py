@@ -13,11 +13,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
-from purigraph.evaluation.robust_accuracy import Evaluation, Model, Record, evaluate, find_targets, model_accuracy
+from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.evaluation.robust_accuracy import Evaluation, Model, Record, evaluate, find_targets
 from purigraph.graph.budget import Kind
 from purigraph.graph.perturbation import Perturbation
 from purigraph.protection import Protected
 from purigraph.purifiers import GPRGAE
+
+VIEWS = ("model", "transfer", "fewer steps", "more steps")
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Member:
         settings: its hyper-parameters.
         view: what it is found on: the "model" itself, the "transfer" model, or the model with its purifier at
             another number of steps ("fewer steps", "more steps").
-        start: the name of an earlier member whose perturbation it begins from.
+        start: the name of an earlier member whose perturbation it begins from; from nothing if that was left out.
         needs_local: whether it obeys local budgets as well, so that it may rightly be weaker than others.
     """
 
@@ -48,6 +51,7 @@ def default_ensemble(epochs: int = 400, fine_tune_epochs: int = 100, block_size:
     evolutionary = {"loss": "margin", "generations": max(epochs // 2, 1)}
     return [
         Member("transferred prbcd", "prbcd", {**block, "loss": "tanh_margin"}, view="transfer"),
+        Member("transferred lrbcd", "lrbcd", {**block, "loss": "tanh_margin"}, view="transfer", needs_local=True),
         Member("prbcd margin", "prbcd", {**block, "loss": "margin"}),
         Member("prbcd tanh_margin", "prbcd", {**block, "loss": "tanh_margin"}),
         Member("prbcd masked_cross_entropy", "prbcd", {**block, "loss": "masked_cross_entropy"}),
@@ -74,6 +78,8 @@ class WorstCase:
 
     def attacked(self, epsilon: float) -> float:
         """The lowest accuracy that any member reached at a budget (a mean over seeds of each seed's lowest)."""
+        if epsilon not in self.epsilons():
+            raise InputError(f"Nothing was evaluated at epsilon {epsilon}; there is {self.epsilons()}.")
         per_member = [result.accuracies(epsilon) for result in self.results.values()]
         lowest: list[float] = [min(values) for values in zip(*per_member, strict=True)]
         return sum(lowest) / len(lowest)
@@ -129,7 +135,8 @@ def worst_case(
 ) -> WorstCase:
     """The lowest accuracy over an ensemble of attacks, with a warning when a weaker attack beats a stronger one.
 
-    Members that need something that is not there (a model to transfer from, a purifier with steps) are left out.
+    Members that need something that is not there (a model to transfer from, a purifier with steps) are left out;
+    those that need gradients of a model without any too, and `warnings` says so.
 
     Args:
         model: what is attacked.
@@ -142,31 +149,59 @@ def worst_case(
         budget: how epsilon becomes a number of flips.
         folder: keep perturbations there and go on from them.
         progress: report on the error stream.
+
+    Raises:
+        InputError: when the ensemble is empty or names what is not there.
+        UnsupportedModelError: when none of its attacks can be used on the model.
     """
+    ensemble = default_ensemble() if ensemble is None else ensemble
+    _check(ensemble)
     nodes = find_targets(data, targets)
     views = _views(model, transfer_from)
-    members = [member for member in ensemble or default_ensemble() if member.view in views]
-    members = [m for m in members if m.start is None or m.start in {member.name for member in members}]
+    members = [member for member in ensemble if member.view in views]
     results: dict[str, Evaluation] = {}
+    left_out: dict[str, UnsupportedModelError] = {}
     for member in members:
-        begin = None
-        if member.start is not None:
-            begin = _Starts(results[member.start].records)
-        results[member.name] = evaluate(
-            model,
-            data,
-            attack=member.attack,
-            epsilons=epsilons,
-            transfer_from=None if member.view == "model" else views[member.view],
-            seeds=seeds,
-            targets=nodes,
-            budget=budget,
-            start=begin,
-            folder=folder,
-            progress=progress,
-            **member.settings,
-        )
-    return WorstCase(model_accuracy(model, data, nodes), len(nodes), results, _doubts(members, results, epsilons))
+        begin = _Starts(results[member.start].records) if member.start in results else None
+        try:
+            results[member.name] = evaluate(
+                model,
+                data,
+                attack=member.attack,
+                epsilons=epsilons,
+                transfer_from=None if member.view == "model" else views[member.view],
+                seeds=seeds,
+                targets=nodes,
+                budget=budget,
+                start=begin,
+                folder=folder,
+                progress=progress,
+                **member.settings,
+            )
+        except UnsupportedModelError as error:
+            left_out[member.name] = error
+    if not results:
+        reason = "; ".join(f"{name}: {error}" for name, error in left_out.items())
+        raise UnsupportedModelError(f"No attack of the ensemble can be used on this model. {reason}".rstrip())
+    warnings = [f"{name!r} was left out: {error}" for name, error in left_out.items()]
+    warnings += _doubts([member for member in members if member.name in results], results, epsilons)
+    clean = next(iter(results.values())).clean
+    return WorstCase(clean, len(nodes), results, warnings)
+
+
+def _check(ensemble: Sequence[Member]) -> None:
+    """Refuse an ensemble that could not mean what it says."""
+    if not ensemble:
+        raise InputError("The ensemble is empty: name at least one Member.")
+    seen: set[str] = set()
+    for member in ensemble:
+        if member.name in seen:
+            raise InputError(f"Two members of the ensemble are called {member.name!r}: give each a name of its own.")
+        if member.view not in VIEWS:
+            raise InputError(f"Member {member.name!r} has the view {member.view!r}; it must be one of {VIEWS}.")
+        if member.start is not None and member.start not in seen:
+            raise InputError(f"Member {member.name!r} starts from {member.start!r}, which no earlier member is called.")
+        seen.add(member.name)
 
 
 class _Starts:
@@ -182,7 +217,7 @@ class _Starts:
 def _views(model: Model, transfer_from: Model | None) -> dict[str, Model]:
     views: dict[str, Model] = {"model": model}
     if isinstance(model, Protected):
-        views["transfer"] = model.classifier
+        views["transfer"] = model.unprotected()
         if isinstance(model.purifier, GPRGAE) and model.threshold is None:
             steps = model.purifier.config.max_steps
             views["fewer steps"] = model.with_purifier(model.purifier.with_settings(max_steps=max(steps // 2, 1)))
@@ -194,16 +229,15 @@ def _views(model: Model, transfer_from: Model | None) -> dict[str, Model]:
 
 def _doubts(members: Sequence[Member], results: dict[str, Evaluation], epsilons: Sequence[float]) -> list[str]:
     """Signs of masked gradients or of an attack cut short: what should be weaker beats what should be stronger."""
-    adaptive = [
-        m for m in members if m.view == "model" and not m.needs_local and m.attack in {"prbcd", "pgd"} and not m.start
-    ]
-    others = [m for m in members if m not in adaptive and m.start is None]
+    adaptive = [m for m in members if m.view == "model" and not m.needs_local and m.attack in {"prbcd", "pgd"}]
     doubts = []
     for epsilon in epsilons:
-        if not adaptive:
-            break
-        best = min(adaptive, key=lambda m: results[m.name].attacked(epsilon))
-        for other in others:
+        for other in (member for member in members if member not in adaptive):
+            # Who began from an earlier result is held against those that did so too; the others against a cold start.
+            rivals = [m for m in adaptive if other.start is not None or m.start is None]
+            if not rivals:
+                continue
+            best = min(rivals, key=lambda m: results[m.name].attacked(epsilon))
             gap = results[best.name].attacked(epsilon) - results[other.name].attacked(epsilon)
             if gap > 1e-12:
                 doubts.append(

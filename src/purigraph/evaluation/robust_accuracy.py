@@ -27,6 +27,7 @@ from purigraph.graph import as_pair_graph, read_data
 from purigraph.graph.budget import Budget, Kind
 from purigraph.graph.perturbation import Perturbation
 from purigraph.metrics import accuracy
+from purigraph.model_checks import refuse_caches
 
 Model = Callable[..., Tensor]
 
@@ -150,6 +151,7 @@ def evaluate(
         **settings: of the attack, when it is given by name.
     """
     attacker = attacks.create(attack, **settings)
+    refuse_caches(model)
     target_nodes = find_targets(data, targets)
     data = as_attacks_see_it(data)
     victim = model if transfer_from is None else transfer_from

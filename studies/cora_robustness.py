@@ -181,7 +181,7 @@ def loss_types() -> None:
 
 
 def worst() -> None:
-    """The lowest over the default ensemble with 100 + 25 epochs per member."""
+    """The lowest over the default ensemble with 60 + 15 epochs per member."""
     model = protected()
     for epsilon in WANTED:
 
@@ -190,7 +190,7 @@ def worst() -> None:
                 model,
                 split_of("cora", 0).test,
                 epsilons=[epsilon],
-                ensemble=default_ensemble(100, 25),
+                ensemble=default_ensemble(60, 15),
                 folder=FOLDER,
             )
             members = {name: result.attacked(epsilon) for name, result in found.results.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,15 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from helpers import pair_graphs
-from purigraph.attacks import Attack, Scene, attacks, create
-from purigraph.errors import BudgetError, GraphError, InputError, MaskedGradientWarning, UnknownNameError
+from purigraph.attacks import Attack, Scene, attacks, create, memory
+from purigraph.errors import (
+    BudgetError,
+    GraphError,
+    InputError,
+    MaskedGradientWarning,
+    ModelFileError,
+    UnknownNameError,
+)
 from purigraph.graph import PairGraph, read_data
 from purigraph.graph.budget import Budget
 from purigraph.graph.perturbation import Perturbation
@@ -258,3 +266,49 @@ def _dense(graph: PairGraph) -> Tensor:
     i, j = graph.pairs
     dense[i, j] = dense[j, i] = True
     return dense
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", ["prbcd", "lrbcd", "pgd", "evolutionary"])
+@pytest.mark.parametrize("calls", [3, 12, 17, 30])
+def test_an_interrupted_attack_goes_on_to_the_same_flips(
+    name: str, calls: int, toy_data: Data, toy_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it was doing: `calls` evaluations of the model, then the power goes."""
+    monkeypatch.setattr(memory, "_SECONDS_BETWEEN", 0.0)
+    attack, path, left = short(name), tmp_path / "state", [calls]
+
+    def unplugged(*arguments: Any) -> Tensor:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Interrupted
+        return toy_model(*arguments)
+
+    whole = attack(toy_model, toy_data, None, TARGETS, 6, seed=3, restarts=2)
+    with pytest.raises(Interrupted):
+        attack(unplugged, toy_data, None, TARGETS, 6, seed=3, restarts=2, checkpoint=path)
+    assert attack(toy_model, toy_data, None, TARGETS, 6, seed=3, restarts=2, checkpoint=path) == whole
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_attacks_checkpoint_is_refused(
+    toy_data: Data, toy_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_SECONDS_BETWEEN", 0.0)
+    calls = [0]
+
+    def unplugged(*arguments: Any) -> Tensor:
+        calls[0] += 1
+        if calls[0] == 6:
+            raise Interrupted
+        return toy_model(*arguments)
+
+    with pytest.raises(Interrupted):
+        short("prbcd")(unplugged, toy_data, None, TARGETS, 6, checkpoint=tmp_path / "state")
+    for change in ({"seed": 1}, {"budget": 5}, {"targets": TARGETS[:-1]}):
+        arguments = {"targets": TARGETS, "budget": 6, "seed": 0} | change
+        with pytest.raises(ModelFileError, match="another run"):
+            short("prbcd")(toy_model, toy_data, None, checkpoint=tmp_path / "state", **arguments)

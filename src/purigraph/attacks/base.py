@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias, final
 
 import torch
@@ -14,7 +15,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.attacks.losses import losses
-from purigraph.attacks.victim import Model, Victim, frozen
+from purigraph.attacks.memory import Memory
+from purigraph.attacks.victim import Model, Verdict, Victim, frozen
 from purigraph.errors import BudgetError, InputError
 from purigraph.graph.border import as_pair_graph, read_data
 from purigraph.graph.budget import Budget, Limits
@@ -37,6 +39,7 @@ class Scene:
         limits: the budget for this graph, above zero.
         start: a perturbation within the limits to begin from, or None.
         generator: the only source of randomness; on the CPU.
+        memory: where a long attack may keep its state.
         progress: whether to report.
     """
 
@@ -47,6 +50,7 @@ class Scene:
     limits: Limits
     start: Perturbation | None
     generator: torch.Generator
+    memory: Memory
     progress: bool
 
     def start_codes(self) -> Tensor:
@@ -85,6 +89,7 @@ class Attack(ABC):
         seed: int = 0,
         start: Perturbation | None = None,
         restarts: int = 1,
+        checkpoint: str | Path | None = None,
         progress: bool = False,
     ) -> Perturbation:
         """Find the flips that hurt the model's accuracy on the targets most.
@@ -100,6 +105,8 @@ class Attack(ABC):
             seed: the same seed gives the same perturbation.
             start: a perturbation of the same graph within the budget to begin from, say a transferred one.
             restarts: how many runs, each with other random draws; the best is kept.
+            checkpoint: a file to keep the state of a long run in (of the block attacks and the evolutionary one); an
+                interrupted run goes on from it, to the same perturbation. It is removed in the end.
             progress: whether to report on the error stream.
 
         Returns:
@@ -123,14 +130,22 @@ class Attack(ABC):
         best = Perturbation(graph.num_nodes)
         if limits.total == 0:
             return best
-        generator = torch.Generator().manual_seed(seed)
         with frozen(model):
             victim = Victim(model, x, labels, targets, self._loss)
             verdict = victim.verdict(graph)
             if not math.isfinite(verdict.loss):
                 raise InputError(f"The model's {self.loss} on the clean graph is {verdict.loss}, not finite.")
-            scene = Scene(victim, graph, labels, targets, limits, start, generator, progress)
-            for found in self._candidates(scene, restarts):
+            purpose = self._purpose(graph, labels, targets, limits, start, restarts, verdict)
+            candidates = [] if start is None else [start]
+            for run in range(restarts):
+                # Every run has a seed of its own: one that was interrupted goes on without the ones before it.
+                generator = torch.Generator().manual_seed(seed + 1_000_003 * run)
+                path = None if checkpoint is None else Path(f"{checkpoint}.{run}" if run else checkpoint)
+                memory = Memory(path, f"{purpose}, seed {seed}, run {run}", generator)
+                scene = Scene(victim, graph, labels, targets, limits, start, generator, memory, progress)
+                candidates.append(self._run(scene))
+                memory.forget()
+            for found in candidates:
                 found.check(graph)
                 limits.check(found)
                 other = victim.verdict(found.apply(graph))
@@ -138,11 +153,24 @@ class Attack(ABC):
                     best, verdict = found, other
         return best
 
-    def _candidates(self, scene: Scene, restarts: int) -> Iterator[Perturbation]:
-        if scene.start is not None:
-            yield scene.start
-        for _ in range(restarts):
-            yield self._run(scene)
+    def _purpose(
+        self,
+        graph: PairGraph,
+        labels: Tensor,
+        targets: Tensor,
+        limits: Limits,
+        start: Perturbation | None,
+        restarts: int,
+        clean: Verdict,
+    ) -> str:
+        """What a checkpoint is of: the attack, its subject, and the model as far as the clean graph shows it."""
+        digest = hashlib.sha256()
+        for tensor in (graph.codes, graph.weight, labels, targets):
+            digest.update(tensor.cpu().numpy().tobytes())
+        if limits.local is not None:
+            digest.update(limits.local.cpu().numpy().tobytes())
+        begin = "nothing" if start is None else start.digest
+        return f"{self!r} with {limits.total} flips from {begin} on {digest.hexdigest()}, clean {clean!r}"
 
     @abstractmethod
     def _run(self, scene: Scene) -> Perturbation:

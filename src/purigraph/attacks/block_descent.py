@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from purigraph.attacks.base import Attack, Scene
 from purigraph.attacks.block import Block
+from purigraph.attacks.memory import State
 from purigraph.attacks.pair_space import PairSpace
 from purigraph.attacks.projections import project_global
+from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Verdict
 from purigraph.attacks.whole_flips import exchange, strongest_choice
 from purigraph.errors import InputError, MaskedGradientWarning
@@ -92,10 +96,16 @@ class BlockDescent(Attack):
             return Perturbation(scene.graph.num_nodes)
         rate = self.learning_factor * max(math.log2(space.size / size), 1.0)
         rate *= scene.limits.total / scene.graph.num_nodes / 2
-        first = Block.sample(space, size, scene)
         with progress(type(self).__name__, sum(self._steps), enabled=scene.progress) as report:
-            found = self._search(first, space, rate, scene, report)
-            rounded = self._round(found, rate, scene, report)
+            climb = _Climb.resume(scene) or _Climb(Block.sample(space, size, scene))
+            while climb.step < sum(self._steps):
+                if climb.step < sum(self._steps[:2]):
+                    self._search(climb, space, rate, scene, report)
+                else:
+                    self._round(climb, rate, scene, report)
+                climb.step += 1
+                scene.memory.keep(climb.state)
+        found, rounded = climb.best, climb.block
         chosen, verdict = strongest_choice(found, rounded, self.final_samples, scene)
         if self._steps[2]:
             chosen = exchange(chosen, verdict, found.union, self.final_samples, scene)
@@ -107,28 +117,22 @@ class BlockDescent(Attack):
         weight = self._project(block.weight + rate * gradient, block.union.pairs, scene)
         return verdict, block.with_weight(weight), float(gradient.abs().max())
 
-    def _search(self, block: Block, space: PairSpace, rate: float, scene: Scene, report: Reporter) -> Block:
-        """The block with the lowest accuracy on the relaxed graph."""
+    def _search(self, climb: _Climb, space: PairSpace, rate: float, scene: Scene, report: Reporter) -> None:
+        """One step of the search for the block with the lowest accuracy on the relaxed graph."""
         resampled, fixed, _ = self._steps
-        best, best_verdict = block, Verdict.none()
-        blind = resampled + fixed > 0
-        for step in range(resampled + fixed):
-            decay = math.sqrt(max(step - resampled, 0) + 1)
-            verdict, after, slope = self._step(block, rate / decay, scene)
-            blind = blind and slope == 0 and verdict.accuracy > 0
-            if verdict.beats(best_verdict):
-                best, best_verdict = block, verdict
-            block = after
-            if step < resampled - 1:
-                block = block.resample(space, scene)
-            elif step in (resampled - 1, resampled + fixed - 1):
-                # The last block of a phase has not been looked at yet.
-                verdict = scene.victim.relaxed(block.union, block.weight)
-                if verdict.beats(best_verdict):
-                    best, best_verdict = block, verdict
-                block = best
-            report.update(step + 1, accuracy=verdict.accuracy, best=best_verdict.accuracy)
-        if blind:
+        step, block = climb.step, climb.block
+        decay = math.sqrt(max(step - resampled, 0) + 1)
+        verdict, after, slope = self._step(block, rate / decay, scene)
+        climb.blind = climb.blind and slope == 0 and verdict.accuracy > 0
+        climb.offer(block, verdict)
+        climb.block = after
+        if step < resampled - 1:
+            climb.block = after.resample(space, scene)
+        elif step in (resampled - 1, resampled + fixed - 1):
+            # The last block of a phase has not been looked at yet.
+            climb.offer(after, scene.victim.relaxed(after.union, after.weight))
+            climb.block = climb.best
+        if climb.blind and step == resampled + fixed - 1:
             warnings.warn(
                 f"{type(self).__name__}: the gradient of the {self.loss} loss was exactly 0 for every pair and step: "
                 "what was found is chance. The model masks its gradients (a hard threshold, a saturated loss): try "
@@ -136,16 +140,70 @@ class BlockDescent(Attack):
                 MaskedGradientWarning,
                 stacklevel=2,
             )
-        return best
+        report.update(step + 1, accuracy=verdict.accuracy, best=climb.verdict.accuracy)
 
-    def _round(self, block: Block, rate: float, scene: Scene, report: Reporter) -> Block:
-        """A block in which no more pairs have weight than the budget has flips."""
+    def _round(self, climb: _Climb, rate: float, scene: Scene, report: Reporter) -> None:
+        """One step towards a block in which no more pairs have weight than the budget has flips."""
         resampled, fixed, rounding = self._steps
-        total = scene.limits.total
-        surplus = max(int(block.has_weight().sum()) / total, 1.0)
-        for step in range(rounding):
-            verdict, block, _ = self._step(block, rate / math.sqrt(fixed + step + 1), scene)
-            support = round(total * surplus ** (1 - (step + 1) / rounding))
-            block = block.heaviest(support)
-            report.update(resampled + fixed + step + 1, accuracy=verdict.accuracy, pairs=support)
-        return block
+        step, total = climb.step - resampled - fixed, scene.limits.total
+        surplus = max(int(climb.best.has_weight().sum()) / total, 1.0)
+        verdict, block, _ = self._step(climb.block, rate / math.sqrt(fixed + step + 1), scene)
+        support = round(total * surplus ** (1 - (step + 1) / rounding))
+        climb.block = block.heaviest(support)
+        report.update(climb.step + 1, accuracy=verdict.accuracy, pairs=support)
+
+
+@dataclass
+class _Climb:
+    """How far an ascent has come.
+
+    Attributes:
+        block: where it is.
+        best: the best block of the search, by `verdict` on the relaxed graph.
+        step: steps done.
+        blind: whether no step has had a gradient.
+    """
+
+    block: Block
+    best: Block = field(init=False)
+    verdict: Verdict = field(default_factory=Verdict.none)
+    step: int = 0
+    blind: bool = True
+
+    def __post_init__(self) -> None:
+        self.best = self.block
+
+    def offer(self, block: Block, verdict: Verdict) -> None:
+        """Keep a block if it is better than the best."""
+        if verdict.beats(self.verdict):
+            self.best, self.verdict = block, verdict
+
+    def state(self) -> State:
+        """Everything, for a checkpoint."""
+        tensors = {
+            "codes": self.block.union.codes,
+            "weight": self.block.weight,
+            "best_codes": self.best.union.codes.clone(),  # the two may be one block, but a file holds no tensor twice
+            "best_weight": self.best.weight.clone(),
+        }
+        # Not a number, if the search has not judged any block yet, is not JSON.
+        judged = list(self.verdict) if math.isfinite(self.verdict.accuracy) else None
+        return tensors, {"step": self.step, "blind": self.blind, "verdict": judged}
+
+    @classmethod
+    def resume(cls, scene: Scene) -> _Climb | None:
+        """The climb that was interrupted, if there is one."""
+        found = scene.memory.recall()
+        if found is None:
+            return None
+        tensors, values = found
+        device = scene.graph.device
+        tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
+        climb = cls(Block(Union(scene.graph, tensors["codes"]), tensors["weight"]))
+        if not torch.equal(tensors["best_codes"], tensors["codes"]):
+            climb.best = Block(Union(scene.graph, tensors["best_codes"]), tensors["best_weight"])
+        elif not torch.equal(tensors["best_weight"], tensors["weight"]):
+            climb.best = Block(climb.block.union, tensors["best_weight"])
+        climb.step, climb.blind = values["step"], values["blind"]
+        climb.verdict = Verdict.none() if values["verdict"] is None else Verdict(*values["verdict"])
+        return climb

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from purigraph.attacks.base import Attack, Scene
+from purigraph.attacks.memory import State
 from purigraph.attacks.projections import choose
 from purigraph.attacks.victim import Verdict
 from purigraph.errors import InputError
@@ -72,14 +74,10 @@ class Evolutionary(Attack):
         self.targeted = targeted
 
     def _run(self, scene: Scene) -> Perturbation:
-        start = scene.start_codes()
-        everyone = [self._evaluate(start, scene)]
-        while len(everyone) < self.population:
-            # The start, and variants of it that spend what it left.
-            everyone.append(self._evaluate(self._mutate(start, everyone[0].right, scene), scene))
-        everyone.sort(key=_rank)
+        kept = scene.memory.recall()
+        everyone, done = self._first(scene) if kept is None else _resume(kept, scene)
         with progress("Evolutionary", self.generations, enabled=scene.progress) as report:
-            for generation in range(self.generations):
+            for generation in range(done, self.generations):
                 children = []
                 for _ in range(self.population):
                     mother, father = self._parent(everyone, scene), self._parent(everyone, scene)
@@ -87,7 +85,16 @@ class Evolutionary(Attack):
                     children.append(self._evaluate(self._mutate(codes, mother.right, scene), scene))
                 everyone = sorted([*everyone, *children], key=_rank)[: self.population]
                 report.update(generation + 1, best=everyone[0].verdict.accuracy)
+                scene.memory.keep(partial(_state, everyone, generation + 1))
         return _perturbation(everyone[0].codes, scene)
+
+    def _first(self, scene: Scene) -> tuple[list[_Individual], int]:
+        """The start, and variants of it that spend what it left; before any generation."""
+        start = scene.start_codes()
+        everyone = [self._evaluate(start, scene)]
+        while len(everyone) < self.population:
+            everyone.append(self._evaluate(self._mutate(start, everyone[0].right, scene), scene))
+        return sorted(everyone, key=_rank), 0
 
     def _evaluate(self, codes: Tensor, scene: Scene) -> _Individual:
         verdict, right = scene.victim.predict(_perturbation(codes, scene).apply(scene.graph))
@@ -141,6 +148,27 @@ def _rank(individual: _Individual) -> tuple[float, float]:
     if math.isnan(individual.verdict.loss):
         return math.inf, math.inf
     return individual.verdict.accuracy, -individual.verdict.loss
+
+
+def _state(everyone: list[_Individual], generation: int) -> State:
+    """A generation, for a checkpoint."""
+    tensors = {
+        "codes": torch.cat([one.codes for one in everyone]),
+        "sizes": torch.tensor([len(one.codes) for one in everyone]),
+        "verdicts": torch.tensor([one.verdict for one in everyone], dtype=torch.float64),
+        "right": torch.stack([one.right for one in everyone]),
+    }
+    return tensors, {"generation": generation}
+
+
+def _resume(state: State, scene: Scene) -> tuple[list[_Individual], int]:
+    """The generation of a checkpoint, and how many there were until then."""
+    tensors, values = state
+    device = scene.graph.device
+    codes = tensors["codes"].to(device).split(tensors["sizes"].tolist())
+    verdicts = [Verdict(*pair) for pair in tensors["verdicts"].tolist()]
+    everyone = zip(codes, verdicts, tensors["right"].to(device), strict=True)
+    return [_Individual(*one) for one in everyone], values["generation"]
 
 
 def _shuffle(codes: Tensor, generator: torch.Generator) -> Tensor:

@@ -127,6 +127,7 @@ def evaluate(
     targets: Tensor | None = None,
     budget: Kind = "incident",
     start: Callable[[float, int], Perturbation | None] | None = None,
+    restarts: int = 1,
     folder: str | Path | None = None,
     progress: bool = False,
     **settings: Any,
@@ -146,7 +147,9 @@ def evaluate(
         targets: (M,) indices or (N,) bool; the test nodes when left out.
         budget: how epsilon becomes a number of flips (`Budget`).
         start: gives, for a budget and seed, a perturbation to begin from.
-        folder: keep every perturbation there as a file; a run that was interrupted goes on from them.
+        restarts: runs of the attack per budget and seed; the strongest counts.
+        folder: keep every perturbation there as a file, and the state of the attack that is under way; a run that
+            was interrupted goes on from them.
         progress: report on the error stream.
         **settings: of the attack, when it is given by name.
     """
@@ -156,18 +159,29 @@ def evaluate(
     data = as_attacks_see_it(data)
     victim = model if transfer_from is None else transfer_from
     mode = "adaptive" if transfer_from is None else "transferred"
-    store = _Store(folder, victim, data, target_nodes) if folder is not None else None
+    store = _Store(folder, victim, data, target_nodes, restarts) if folder is not None else None
     graph = as_pair_graph(data)
     result = Evaluation(model_accuracy(model, data, target_nodes), len(target_nodes))
-    for epsilon in epsilons:
-        allowance = Budget(epsilon, budget)
+    # All budgets are read before the first attack begins: a mistake in the last must not cost the others' work.
+    for epsilon, allowance in [(epsilon, Budget(epsilon, budget)) for epsilon in epsilons]:
         for seed in map(int, seeds):
             begin = start(epsilon, seed) if start is not None else None
             found = store.load(attacker, allowance, seed, begin) if store is not None else None
             seconds = 0.0
             if found is None:
                 clock = time.monotonic()
-                found = attacker(victim, data, None, target_nodes, allowance, seed=seed, start=begin, progress=progress)
+                found = attacker(
+                    victim,
+                    data,
+                    None,
+                    target_nodes,
+                    allowance,
+                    seed=seed,
+                    start=begin,
+                    restarts=restarts,
+                    checkpoint=None if store is None else store.checkpoint(attacker, allowance, seed, begin),
+                    progress=progress,
+                )
                 seconds = time.monotonic() - clock
                 if store is not None:
                     store.save(found, attacker, allowance, seed, begin)
@@ -228,10 +242,17 @@ class _Store:
     where a function closes over another value.
     """
 
-    def __init__(self, folder: str | Path, model: Model, data: Data, targets: Tensor) -> None:
+    def __init__(self, folder: str | Path, model: Model, data: Data, targets: Tensor, restarts: int) -> None:
         self._folder = Path(folder)
         self._graph, self._targets = as_pair_graph(data), targets
-        parts: list[Tensor | str] = [__version__, self._graph.codes, self._graph.weight, targets, data.y]
+        parts: list[Tensor | str] = [
+            __version__,
+            f"{restarts} runs",
+            self._graph.codes,
+            self._graph.weight,
+            targets,
+            data.y,
+        ]
         parts += [_dense(data.x), predict(model, data), type(model).__name__]
         if isinstance(model, nn.Module):
             parts.append(repr(model))
@@ -243,6 +264,10 @@ class _Store:
         key = json.dumps([self._base, repr(attack), repr(budget), seed, begin])
         name = f"{type(attack).__name__.lower()}-{budget.amount:g}-{seed}"
         return self._folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.safetensors"
+
+    def checkpoint(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Path:
+        """Where an attack that is under way keeps its state."""
+        return self._path(attack, budget, seed, start).with_suffix(".checkpoint")
 
     def load(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Perturbation | None:
         path = self._path(attack, budget, seed, start)

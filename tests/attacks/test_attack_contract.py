@@ -268,6 +268,16 @@ def _dense(graph: PairGraph) -> Tensor:
     return dense
 
 
+def test_targets_need_labels_that_the_model_knows(toy_data: Data, toy_model: Any) -> None:
+    labels = toy_data.y.clone()
+    labels[TARGETS[0]] = -1
+    with pytest.raises(InputError, match="negative label"):
+        short("prbcd")(toy_model, toy_data, labels, TARGETS, 3)
+    labels[TARGETS[0]] = 5
+    with pytest.raises(InputError, match="label 5"):
+        short("prbcd")(toy_model, toy_data, labels, TARGETS, 3)
+
+
 class Interrupted(Exception):
     pass
 

@@ -116,6 +116,15 @@ def test_missing_targets_say_so(scene: tuple[nn.Module, Data]) -> None:
         pg.evaluate(gcn, bare)
     with pytest.raises(InputError, match="no target nodes"):
         pg.evaluate(gcn, data, targets=torch.zeros(data.num_nodes, dtype=torch.bool))
+    unlabelled = data.clone()
+    unlabelled.y = torch.full_like(data.y, -1)
+    with pytest.raises(InputError, match="negative label"):
+        pg.evaluate(gcn, unlabelled)
+    del unlabelled.y
+    with pytest.raises(InputError, match=r"data\.y is missing"):
+        pg.evaluate(gcn, unlabelled)
+    with pytest.raises(InputError, match="not negative"):
+        pg.evaluate(gcn, data, epsilons=[0.1, -0.1], progress=True)
 
 
 def test_worst_case_is_the_lowest_of_all(scene: tuple[nn.Module, Data], trained: pg.GPRGAE) -> None:

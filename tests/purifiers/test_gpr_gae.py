@@ -152,12 +152,16 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path: Path, passes: int) -> N
         small().fit(data, epochs=8, checkpoint=path, seed=1, symmetry_passes=passes)
 
 
-def test_an_interrupted_run_leaves_something_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["perturb", "_loss"])
+def test_an_interrupted_run_goes_on_to_the_same_bits(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of an epoch, before and after its random draws."""
     from purigraph.purifiers.gpr_gae import training
 
     data, path = communities(), tmp_path / "run.safetensors"
     whole = small().fit(data, epochs=7)
-    real, calls = training.perturb, [0]
+    real, calls = getattr(training, name), [0]
 
     def interrupted(*arguments: object) -> object:
         calls[0] += 1
@@ -165,11 +169,26 @@ def test_an_interrupted_run_leaves_something_to_resume(tmp_path: Path, monkeypat
             raise KeyboardInterrupt
         return real(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(training, "perturb", interrupted)
+    monkeypatch.setattr(training, name, interrupted)
+    monkeypatch.setattr(training, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         small().fit(data, epochs=7, checkpoint=path)
+    assert path.exists()
     monkeypatch.undo()
     assert same(bits(small().fit(data, epochs=7, checkpoint=path)), bits(whole))
+
+
+def test_a_checkpoint_belongs_to_its_data(tmp_path: Path) -> None:
+    data, path = communities(), tmp_path / "run.safetensors"
+    small().fit(data, epochs=3, checkpoint=path)
+    other_features, other_weights = data.clone(), data.clone()
+    other_features.x = 2 * data.x
+    other_weights.edge_weight = torch.full((data.edge_index.shape[1],), 0.5)
+    for other in (other_features, other_weights):
+        with pytest.raises(ModelFileError, match="another run"):
+            small().fit(other, epochs=3, checkpoint=path)
+    with pytest.raises(InputError, match="3 epochs already"):
+        small().fit(data, epochs=2, checkpoint=path)
 
 
 def test_batch_ratio_trains_on_a_share_of_the_pairs() -> None:

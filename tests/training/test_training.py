@@ -408,3 +408,54 @@ def test_an_mlp_is_trained_on_features_alone(split):
     result = train("mlp", "vanilla", split, settings=SHORT)
 
     assert isinstance(result.model, MLP)
+
+
+def test_pseudo_labels_see_the_edge_weights(split):
+    model = train_classifier(build(0), split.train, split.validation, settings=SHORT).model
+    weighted = copy.copy(split.train)
+    weighted.edge_weight = torch.rand(split.train.edge_index.shape[1], generator=torch.Generator().manual_seed(0)) ** 4
+    with torch.no_grad():
+        expected = model(weighted.x, weighted.edge_index, weighted.edge_weight).argmax(1)
+    unknown = ~split.train.train_mask
+    assert not torch.equal(expected[unknown], pseudo_label(model, split.train).y[unknown])
+    assert torch.equal(expected[unknown], pseudo_label(model, weighted).y[unknown])
+
+
+def test_a_checkpoint_belongs_to_its_edge_weights(split, tmp_path):
+    path = tmp_path / "state"
+    train_classifier(build(0), split.train, split.validation, settings=SHORT, checkpoint=path)
+    weighted = copy.copy(split.train)
+    weighted.edge_weight = torch.full((split.train.edge_index.shape[1],), 0.5)
+    with pytest.raises(ModelFileError, match="another run"):
+        train_classifier(build(0), weighted, split.validation, settings=SHORT, checkpoint=path)
+
+
+def test_features_in_double_precision_train_a_model_in_double_precision(split):
+    double = InductiveSplit(*(copy.copy(graph) for graph in (split.train, split.validation, split.test)))
+    for graph in (double.train, double.validation, double.test):
+        graph.x = graph.x.double()
+    model = train("gcn", "self", double, settings=SHORT).model
+    assert all(parameter.dtype == torch.float64 for parameter in model.parameters())
+    with pytest.raises(InputError, match=r"x\.float\(\)"):
+        model(split.test.x, split.test.edge_index)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: setattr(data, "y", None), "y is missing"),
+        (lambda data: setattr(data, "y", torch.full_like(data.y, -1)), "negative label"),
+        (lambda data: setattr(data, "x", data.x.long()), "floating point"),
+    ],
+)
+def test_graphs_that_can_not_be_trained_on_are_named(change, message, split):
+    broken = InductiveSplit(*(copy.copy(graph) for graph in (split.train, split.validation, split.test)))
+    for graph in (broken.train, broken.validation):
+        change(graph)
+    with pytest.raises(InputError, match=message):
+        train("gcn", "vanilla", broken, settings=SHORT)
+
+
+def test_a_whole_graph_is_no_split(split):
+    with pytest.raises(InputError, match="InductiveSplit"):
+        train("gcn", "vanilla", split.test, settings=SHORT)

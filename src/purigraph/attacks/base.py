@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
 from abc import ABC, abstractmethod
@@ -18,6 +17,7 @@ from purigraph.attacks.losses import losses
 from purigraph.attacks.memory import Memory
 from purigraph.attacks.victim import Model, Verdict, Victim, frozen
 from purigraph.errors import BudgetError, InputError
+from purigraph.fingerprint import fingerprint
 from purigraph.graph.border import as_pair_graph, read_data
 from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.pair_graph import PairGraph
@@ -120,6 +120,8 @@ class Attack(ABC):
         refuse_caches(model)
         x, graph = _read(data)
         labels, targets = _read_labels(data, labels, graph), _read_targets(targets, graph)
+        if int(labels[targets].min()) < 0:
+            raise InputError("A target has a negative label, which means none: leave it out of the targets.")
         if restarts < 1:
             raise InputError(f"restarts must be at least 1, not {restarts}.")
         limits = self.limits(Budget.of(budget), graph, targets)
@@ -164,13 +166,10 @@ class Attack(ABC):
         clean: Verdict,
     ) -> str:
         """What a checkpoint is of: the attack, its subject, and the model as far as the clean graph shows it."""
-        digest = hashlib.sha256()
-        for tensor in (graph.codes, graph.weight, labels, targets):
-            digest.update(tensor.cpu().numpy().tobytes())
-        if limits.local is not None:
-            digest.update(limits.local.cpu().numpy().tobytes())
+        local = [] if limits.local is None else [limits.local]
+        subject = fingerprint(graph.codes, graph.weight, labels, targets, *local)
         begin = "nothing" if start is None else start.digest
-        return f"{self!r} with {limits.total} flips from {begin} on {digest.hexdigest()}, clean {clean!r}"
+        return f"{self!r} with {limits.total} flips from {begin} on {subject}, clean {clean!r}"
 
     @abstractmethod
     def _run(self, scene: Scene) -> Perturbation:

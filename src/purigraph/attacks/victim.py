@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from purigraph.attacks.both_directions import both_directions
 from purigraph.attacks.losses import Loss
 from purigraph.attacks.union import Union
-from purigraph.errors import UnsupportedModelError
+from purigraph.errors import InputError, UnsupportedModelError
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.metrics import accuracy
 
@@ -79,6 +79,11 @@ class Victim:
             found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
             raise UnsupportedModelError(
                 f"The model must give logits of shape ({self._num_nodes}, number of classes), not {found}."
+            )
+        if int(self._target_labels.max()) >= logits.shape[1]:
+            raise InputError(
+                f"A target has the label {int(self._target_labels.max())}, but the model knows the classes 0 to "
+                f"{logits.shape[1] - 1} only: leave such nodes out of the targets."
             )
         chosen: Tensor = logits[self._targets]
         return chosen

@@ -32,6 +32,11 @@ class FirstLayer(nn.Linear):
         width = x.num_features if isinstance(x, Features) else x.shape[-1]
         if width != self.in_features:
             raise InputError(f"x has {width} features, but the model was built for {self.in_features}.")
+        if x.dtype != self.weight.dtype:
+            raise InputError(
+                f"x is {x.dtype}, but the model's parameters are {self.weight.dtype}: convert one of them, say with "
+                "x.float() or model.double()."
+            )
         dropout = self.dropout if self.training else 0.0
         if isinstance(x, Features):
             bias = self.weight.new_zeros(self.out_features) if self.bias is None else self.bias

@@ -7,7 +7,7 @@ import hashlib
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from purigraph._version import __version__
 from purigraph.attacks import Attack
 from purigraph.attacks.victim import frozen
 from purigraph.errors import InputError
+from purigraph.fingerprint import fingerprint
 from purigraph.graph import as_pair_graph, read_data
 from purigraph.graph.budget import Budget, Kind
 from purigraph.graph.perturbation import Perturbation
@@ -193,9 +194,8 @@ def evaluate(
 
 def model_accuracy(model: Model, data: Data, targets: Tensor | None = None) -> float:
     """A model's accuracy on the targets (the test nodes when left out), in evaluation mode."""
-    logits = predict(model, data)
     nodes = find_targets(data, targets)
-    return accuracy(logits[nodes], data.y[nodes])
+    return accuracy(predict(model, data)[nodes], data.y[nodes])
 
 
 def as_attacks_see_it(data: Data) -> Data:
@@ -232,6 +232,10 @@ def find_targets(data: Data, targets: Tensor | None) -> Tensor:
     targets = targets.nonzero().squeeze(1) if targets.dtype == torch.bool else torch.unique(targets)
     if targets.numel() == 0:
         raise InputError("There are no target nodes, so there is no accuracy.")
+    if "y" not in data or data.y is None:
+        raise InputError("data.y is missing: accuracy needs the labels of the target nodes.")
+    if int(data.y[targets].min()) < 0:
+        raise InputError("Some target nodes have a negative label, which means none: leave them out.")
     return targets
 
 
@@ -253,11 +257,11 @@ class _Store:
             targets,
             data.y,
         ]
-        parts += [_dense(data.x), predict(model, data), type(model).__name__]
+        parts += [data.x, predict(model, data), type(model).__name__]
         if isinstance(model, nn.Module):
             parts.append(repr(model))
             parts += [part for name_and_value in model.state_dict().items() for part in name_and_value]
-        self._base = _digest(parts)
+        self._base = fingerprint(*parts)
 
     def _path(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Path:
         begin = "" if start is None else start.digest
@@ -280,26 +284,6 @@ class _Store:
 
     def save(self, found: Perturbation, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> None:
         found.save(self._path(attack, budget, seed, start))
-
-
-def _dense(x: Tensor) -> Tensor:
-    """Sparse features as (3, number of non-zeros): rows, columns and values, in order."""
-    if x.layout == torch.strided:
-        return x
-    entries = x.to_sparse_coo().coalesce()
-    return torch.cat([entries.indices().to(torch.float64), entries.values().to(torch.float64).unsqueeze(0)])
-
-
-def _digest(parts: Iterable[Tensor | str]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, str):
-            digest.update(f"text of {len(part)}: {part}".encode())
-        else:
-            value = part.detach().cpu()
-            digest.update(f"{value.dtype} of {tuple(value.shape)}: ".encode())
-            digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _percent(values: Sequence[float]) -> str:

@@ -32,6 +32,7 @@ class Features:
                 f"{tuple(x.shape)}."
             )
         self.num_nodes, self.num_features = x.shape
+        self.dtype = x.dtype
         self._dense: Tensor | None = None
         if x.layout == torch.strided:
             nonzeros = int(torch.count_nonzero(x))

@@ -16,7 +16,7 @@ from purigraph.errors import InputError
 from purigraph.graph.splits import InductiveSplit
 from purigraph.registry import Registry
 from purigraph.training.adversarial import GraphAttack, adversarial_train
-from purigraph.training.run import TrainingResult
+from purigraph.training.run import TrainingResult, check_graphs
 from purigraph.training.self_training import self_train
 from purigraph.training.settings import AdversarialSettings, TrainingSettings
 from purigraph.training.supervised import train_classifier
@@ -97,13 +97,16 @@ def train(
         settings = chosen.settings.read(settings or {}, regime)
     elif not isinstance(settings, chosen.settings):
         raise InputError(f"The regime {regime!r} takes {chosen.settings.__name__}, not {type(settings).__name__}.")
-    in_channels, out_channels = split.train.x.shape[1], num_classes(split)
-    device = split.train.edge_index.device
+    if not isinstance(split, InductiveSplit):
+        raise InputError(f"split must be an InductiveSplit (purigraph.graph.splits.inductive_split), not {split!r}.")
+    check_graphs(split.train, split.validation)
+    x = split.train.x
+    in_channels, out_channels = x.shape[1], num_classes(split)
 
     def build(model_seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(model_seed)
-            return classifiers.build(classifier, in_channels, out_channels, **(hyper or {})).to(device)
+            return classifiers.build(classifier, in_channels, out_channels, **(hyper or {})).to(x.device, x.dtype)
 
     extra = {"attack": attack} if chosen.attacks else {}
     return chosen.run(

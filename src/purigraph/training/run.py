@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
@@ -20,6 +19,7 @@ from purigraph.attacks.losses import losses
 from purigraph.checkpoints import Checkpoint, optimizer_tensors, restore_optimizer, with_prefix, without_prefix
 from purigraph.classifiers import Classifier
 from purigraph.errors import InputError, PurigraphError
+from purigraph.fingerprint import fingerprint
 from purigraph.graph.splits import MASKS
 from purigraph.kernels import Features
 from purigraph.metrics import accuracy
@@ -117,11 +117,9 @@ class Run:
                 "model": type(model).__qualname__,
                 "settings": settings.model_dump(),
                 "seed": seed,
-                "start": _digest(*model.state_dict().values()),
-                "train": _digest(train.x, train.edge_index, self._train_nodes, self._train_labels),
-                "validation": _digest(
-                    validation.x, validation.edge_index, self._validation_nodes, self._validation_labels
-                ),
+                "start": fingerprint(*model.state_dict().values()),
+                "train": fingerprint(*_contents(train), self._train_nodes, self._train_labels),
+                "validation": fingerprint(*_contents(validation), self._validation_nodes, self._validation_labels),
             }
         )
         self.optimizer = torch.optim.Adam(
@@ -286,6 +284,10 @@ def features(model: nn.Module, data: Data) -> Tensor | Features:
     return Features(data.x) if isinstance(model, Classifier) else data.x
 
 
+def _contents(data: Data) -> list[Tensor]:
+    return [data.x, data.edge_index, *([data.edge_weight] if "edge_weight" in data else [])]
+
+
 def check_graphs(train: Data, validation: Data) -> None:
     """Refuse graphs that can't be trained on, or that would let the answers in."""
     for data, mask in ((train, "train_mask"), (validation, "val_mask")):
@@ -295,25 +297,18 @@ def check_graphs(train: Data, validation: Data) -> None:
                     f"data.{name} is missing: training needs features, edges, labels and the masks of a split, as "
                     "purigraph.graph.splits.inductive_split gives them."
                 )
+        if not data.x.is_floating_point():
+            raise InputError(f"data.x holds {data.x.dtype}: features must be floating point, as data.x.float() gives.")
         if not data[mask].any():
             raise InputError(f"{mask} is empty: there is nothing to {'train' if data is train else 'validate'} on.")
+        unlabelled = int((data.y[data[mask]] < 0).sum())
+        if unlabelled:
+            raise InputError(
+                f"{unlabelled} nodes of {mask} have a negative label, which means none: take them out of the mask."
+            )
     for mask in MASKS[1:]:
         if mask in train and train[mask].any():
             raise InputError(
                 f"The training graph holds {int(train[mask].sum())} nodes of {mask}: training is inductive and must "
                 "not see them. Make the graphs with purigraph.graph.splits.inductive_split."
             )
-
-
-def _digest(*tensors: Tensor) -> str:
-    digest = hashlib.sha256()
-    for tensor in tensors:
-        parts = [tensor]
-        if tensor.layout == torch.sparse_csr:
-            parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-        elif tensor.layout == torch.sparse_coo:
-            parts = [tensor.coalesce().indices(), tensor.coalesce().values()]
-        for part in parts:
-            digest.update(f"{part.dtype}{tuple(part.shape)}".encode())
-            digest.update(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:16]

@@ -28,7 +28,8 @@ def pseudo_label(model: nn.Module, train: Data) -> Data:
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        predicted = model(features(model, train), train.edge_index).argmax(1)
+        weight = (train.edge_weight,) if "edge_weight" in train else ()
+        predicted = model(features(model, train), train.edge_index, *weight).argmax(1)
     model.train(was_training)
     labelled = copy.copy(train)
     labelled.y = torch.where(train.train_mask, train.y, predicted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from purigraph.checkpoints import (
     without_prefix,
 )
 from purigraph.errors import InputError
+from purigraph.fingerprint import fingerprint
 from purigraph.graph import PairGraph, as_pair_graph
 from purigraph.graph.sparse_features import select_rows
 from purigraph.kernels import Features
@@ -35,6 +35,10 @@ from purigraph.settings import Settings
 
 if TYPE_CHECKING:
     from purigraph.purifiers.gpr_gae.model import GPRGAE
+
+
+# Beside `checkpoint_every`: on large graphs an epoch alone can take a minute.
+_SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 
 class FitSettings(Settings):
@@ -112,17 +116,16 @@ def fit(
     run = Training(model, data, validation, settings, seed=seed)
     if checkpoint is not None:
         run.resume(checkpoint)
+    saved = time.monotonic()
     with show_progress("GPR-GAE", settings.epochs, progress) as report:
-        try:
-            while not run.finished:
-                loss = run.epoch()
-                report.update(run.epochs_run, loss=loss, AUC=run.auc, AP=run.ap)
-                if checkpoint is not None and run.epochs_run % settings.checkpoint_every == 0:
-                    run.checkpoint().save(checkpoint)
-        except KeyboardInterrupt:
-            if checkpoint is not None:
+        while not run.finished:
+            loss = run.epoch()
+            report.update(run.epochs_run, loss=loss, AUC=run.auc, AP=run.ap)
+            # Between epochs only: in the middle of one, parameters and random draws belong to different epochs.
+            due = run.epochs_run % settings.checkpoint_every == 0
+            if checkpoint is not None and (due or time.monotonic() - saved >= _SECONDS_BETWEEN_CHECKPOINTS):
                 run.checkpoint().save(checkpoint)
-            raise
+                saved = time.monotonic()
     if checkpoint is not None:
         run.checkpoint().save(checkpoint)
     if run.best_epoch == 0:  # fewer epochs than `validate_every`
@@ -165,7 +168,8 @@ class Training:
             fused=True,
         )
         self.dropout = model.config.dropout
-        self.purpose = _purpose(self.task, self.settings, self.dropout, seed, self.links)
+        seen = [x] if validation is None else [x, validation.x]
+        self.purpose = _purpose(self.task, seen, self.settings, self.dropout, seed, self.links)
         self.epochs_run, self.best_epoch = 0, 0
         self.auc = self.ap = self.best_auc = self.best_ap = float("nan")
         self.best_state = _copy(self.links)
@@ -213,6 +217,11 @@ class Training:
         found = Checkpoint.load(path, self.purpose)
         if found is None:
             return
+        if found.values["epochs_run"] > self.settings.epochs:
+            raise InputError(
+                f"{path} is the checkpoint of {found.values['epochs_run']} epochs already, more than the "
+                f"{self.settings.epochs} asked for: give at least as many, or another path to start anew."
+            )
         self.links.load_state_dict(without_prefix("model", found.tensors))
         self.best_state = without_prefix("best", found.tensors)
         restore_optimizer(self.optimizer, found.tensors)
@@ -344,10 +353,13 @@ def _copy(links: LinkModel) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in links.state_dict().items()}
 
 
-def _purpose(task: _Task, settings: FitSettings, dropout: float, seed: int, links: LinkModel) -> str:
-    """Names a run: a checkpoint goes on only where settings, seed, shapes and graph are the same."""
+def _purpose(
+    task: _Task, features: list[Tensor], settings: FitSettings, dropout: float, seed: int, links: LinkModel
+) -> str:
+    """Names a run: a checkpoint goes on only where settings, seed, shapes, graphs and features are the same."""
     shapes = {name: list(value.shape) for name, value in links.state_dict().items()}
     fixed = settings.model_dump(exclude={"epochs", "patience", "checkpoint_every"})
     text = json.dumps([fixed, dropout, seed, shapes, __version__], sort_keys=True)
-    edges = hashlib.sha256(task.graph.codes.cpu().numpy().tobytes()).hexdigest()
-    return hashlib.sha256((text + edges).encode()).hexdigest()
+    graphs = [task.graph, *(one.graph for one in task.validation_sets)]
+    contents = [tensor for graph in graphs for tensor in (graph.codes, graph.weight)]
+    return fingerprint(text, *contents, *features)

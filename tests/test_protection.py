@@ -183,3 +183,8 @@ def test_any_purifier_can_be_attacked_by_parts(data: Data) -> None:
     edge_index, presence = half_there(data)
     weight = Halve().relaxed(data.x, edge_index, torch.ones_like(presence), presence)
     assert torch.equal(weight, 0.5 * presence)
+
+
+def test_a_folder_is_no_purifier() -> None:
+    with pytest.raises(InputError, match="from_pretrained"):
+        pg.protect(gcn(), "my-purifier")  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ class Pretrained(nn.Module, ABC):
                 f"{cls.__name__} is an abstract base and can't be loaded: call from_pretrained on the class "
                 "that was saved."
             )
-        path = _local_folder(folder, revision)
+        path = local_folder(folder, revision)
         document = read_document(path)
         if document["class"] != cls._identity():
             raise ModelFileError(
@@ -168,7 +168,12 @@ def read_document(folder: str | Path) -> dict[str, Any]:
     return document
 
 
-def _local_folder(folder: str | Path, revision: str | None) -> Path:
+def local_folder(folder: str | Path, revision: str | None = None) -> Path:
+    """The folder that a model is in: as given, or downloaded from the Hub for `hf://owner/name`.
+
+    Raises:
+        ModelFileError: when it is not there, saying what a model is.
+    """
     name = str(folder)
     if name.startswith(HUB):
         return _download(name.removeprefix(HUB), revision)

@@ -112,6 +112,10 @@ def protect(
     >>> from torch_geometric.nn.models import GCN
     >>> model = pg.protect(GCN(16, 8, 2, 3), pg.GPRGAE(in_channels=16))
     """
+    if not isinstance(purifier, Purifier):
+        raise InputError(
+            f"The purifier is a {type(purifier).__name__}: give a trained one, say GPRGAE.from_pretrained(folder)."
+        )
     if purifier.adds_edges:
         raise UnsupportedModelError(
             f"{type(purifier).__name__} can add edges: purify the Data first, then call the classifier on the result."

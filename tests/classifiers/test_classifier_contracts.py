@@ -241,3 +241,18 @@ def test_the_paper_widens_some_classifiers_for_arxiv():
         "evennet": {"hidden_channels": 256},
         "soft-median": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1},
     }
+
+
+def test_a_classifier_on_the_hub_is_loaded_by_its_address(tmp_path, monkeypatch):
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    saved = build("gcn", 3, 2)
+    saved.save_pretrained(tmp_path)
+    asked = []
+
+    def download(repo_id, **_):
+        asked.append(repo_id)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    assert torch.equal(load("hf://owner/name").first.weight, saved.first.weight)
+    assert asked == ["owner/name"]

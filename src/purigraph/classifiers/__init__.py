@@ -20,7 +20,7 @@ from purigraph.classifiers.gprgnn import GPRGNN
 from purigraph.classifiers.mlp import MLP
 from purigraph.classifiers.soft_median import SoftMedianGDC
 from purigraph.errors import InputError, ModelFileError
-from purigraph.pretrained import read_document
+from purigraph.pretrained import local_folder, read_document
 from purigraph.registry import canonical
 
 __all__ = [
@@ -77,8 +77,9 @@ def paper_hyper_parameters(name: str, dataset: str) -> dict[str, Any]:
 
 
 def load(folder: str | Path) -> Classifier:
-    """Load a saved classifier, whichever it is, from a local folder; strictly (see `Pretrained`)."""
-    kind, _, name = read_document(folder)["class"].partition("/")
+    """Load a saved classifier, whichever it is, from a folder or `hf://owner/name`; strictly (see `Pretrained`)."""
+    path = local_folder(folder)
+    kind, _, name = read_document(path)["class"].partition("/")
     if kind != "classifier" or name not in classifiers:
         raise ModelFileError(f"{folder} holds no registered classifier, but a {kind}{'/' if name else ''}{name}.")
-    return classifiers[name].from_pretrained(folder)
+    return classifiers[name].from_pretrained(path)

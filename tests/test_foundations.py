@@ -78,6 +78,11 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     for reader in (read_json, read_tensors):
         with pytest.raises(ModelFileError, match="does not exist"):
             reader(tmp_path / "missing")
+    with pytest.raises(ModelFileError, match="below can't be read: Not a directory"):
+        read_json(bad / "below")
+    with pytest.raises(OSError, match=r"'.*bad/below'") as failed:  # not the temporary name
+        write_json(bad / "below", {})
+    assert failed.value.errno is not None
 
 
 def test_checkpoints_bring_an_optimizer_back(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator
@@ -20,16 +21,22 @@ from purigraph.errors import ModelFileError
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; move it there when the block ends well, else remove it."""
+    """Yield a temporary path beside `path`; move it there when the block ends well, else remove it.
+
+    Raises:
+        OSError: When there is no writing there; it names `path`, as the caller never heard of the temporary one.
+    """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    with _naming(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+        with _naming(target):
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -41,16 +48,27 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Write JSON atomically, indented and with a closing newline."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """Write JSON atomically, indented and with a closing newline; see `json_text`."""
+    write_text(path, json_text(value, ensure_ascii=False) + "\n")
+
+
+def json_text(value: object, *, ensure_ascii: bool = True) -> str:
+    """A value as indented JSON that every program can read: infinities and NaN, which JSON has not, become null.
+
+    >>> json_text([0.5, float("inf")]).split()
+    ['[', '0.5,', 'null', ']']
+    """
+    return json.dumps(_finite(value), indent=2, ensure_ascii=ensure_ascii, allow_nan=False)
 
 
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file, naming the file when it is missing or is no JSON."""
+    """Read a JSON file, naming the file when it is missing, can't be read or is no JSON."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelFileError(f"{path} does not exist.") from None
+    except OSError as error:
+        raise ModelFileError(f"{path} can't be read: {error.strerror or error}.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ModelFileError(f"{path} is not valid JSON ({error}): the file is damaged or foreign.") from None
 
@@ -82,6 +100,23 @@ def sha256(path: str | Path) -> str:
         for block in iter(lambda: file.read(1 << 20), b""):
             digest.update(block)
     return digest.hexdigest()
+
+
+@contextmanager
+def _naming(target: Path) -> Iterator[None]:
+    """Let a failure of the file system speak of `target`."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from error
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _umask() -> int:

@@ -8,12 +8,11 @@ import torch
 from typer.testing import CliRunner
 
 import purigraph as pg
+from cli.command_runs import SMALL, invoke
 from helpers import communities
 from purigraph.cli import app
 from purigraph.errors import InputError, PurigraphError
 from purigraph.graph.npz import load_npz, save_npz
-
-SMALL = ["--set", "hops=2", "--set", "node_channels=8", "--set", "edge-channels=8"]
 
 
 @pytest.fixture
@@ -21,12 +20,6 @@ def graph_file(tmp_path: Path) -> Path:
     path = tmp_path / "graph.npz"
     save_npz(communities(), path)
     return path
-
-
-def invoke(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 def test_fit_then_purify_a_file(graph_file: Path, tmp_path: Path) -> None:

@@ -16,8 +16,14 @@ the protected model.
 
 from __future__ import annotations
 
+import difflib
 import inspect
-from typing import Any
+from contextlib import suppress
+from typing import Any, get_type_hints
+
+import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 
 from purigraph.attacks.base import Attack, Scene
 from purigraph.attacks.dice import DICE
@@ -41,8 +47,8 @@ attacks.register("dice")(DICE)
 attacks.register("random-flip")(RandomFlip)
 
 
-def create(attack: str | type[Attack] | Attack, **settings: Any) -> Attack:
-    """An attack from its name, its class or itself; settings that it does not have are refused.
+def create(attack: str | type[Attack] | Attack, /, **settings: Any) -> Attack:
+    """An attack from its name, its class or itself; settings that it does not have or can't use are refused.
 
     >>> create("prbcd", epochs=10).settings()["epochs"]
     10
@@ -52,11 +58,41 @@ def create(attack: str | type[Attack] | Attack, **settings: Any) -> Attack:
             raise InputError(f"{attack!r} has its settings already; {sorted(settings)} can't be changed.")
         return attack
     kind = attacks[attack] if isinstance(attack, str) else attack
-    known = inspect.signature(kind).parameters
-    unknown = sorted(settings.keys() - known.keys())
+    known = list(inspect.signature(kind).parameters)
+    unknown = sorted(settings.keys() - set(known))
     if unknown:
-        raise InputError(f"{kind.__name__} has no settings {unknown}. Choose from: {', '.join(known)}.")
+        close = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known)}."
+        raise InputError(f"{kind.__name__} has no settings {unknown}: {hint}")
+    settings = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
+    _check_types(kind, settings)
     return kind(**settings)
+
+
+def _check_types(kind: type[Attack], settings: dict[str, Any]) -> None:
+    """Refuse a value that is not of its setting's annotated type, before it fails somewhere in an attack.
+
+    Values are only checked, never converted: an attack is known by its `repr`, which must stay what the caller wrote.
+    """
+    try:
+        hints = get_type_hints(kind.__init__)
+    except NameError:  # a foreign attack whose annotations can't be looked up: its constructor is on its own
+        return
+    strict = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
+    for name, value in settings.items():
+        with suppress(PydanticUserError):  # a type with rules of its own, of a foreign attack
+            reason = _reason(TypeAdapter(hints.get(name, Any), config=strict), value)
+            if reason is not None:
+                raise InputError(f"{kind.__name__}: {name}={value!r} is not valid: {reason}.")
+
+
+def _reason(adapter: TypeAdapter[Any], value: object) -> str | None:
+    """Why a value does not fit a type; None if it does."""
+    try:
+        adapter.validate_python(value)
+    except ValidationError as error:
+        return error.errors()[0]["msg"].lower()
+    return None
 
 
 __all__ = [

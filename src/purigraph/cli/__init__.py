@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import typer
 
 from purigraph._version import __version__
 from purigraph.cli import attack, bench, datasets, demo, evaluate, fit, purify, train
+from purigraph.cli.interrupts import interruptible
 from purigraph.errors import PurigraphError
 
 app = typer.Typer(
@@ -18,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for module in (demo, fit, purify, train, attack, evaluate, datasets, bench):
-    app.command(module.NAME, help=module.HELP)(module.run)
+    app.command(module.NAME, help=module.HELP)(interruptible(module.run))
 
 
 def _show_version(wanted: bool) -> None:
@@ -37,12 +39,15 @@ def _main(
 
 
 def main() -> None:
-    """Run the command line; errors that we raise on purpose are one sentence and exit code 2, no traceback."""
+    """Run the command line; what goes wrong as foreseen is one sentence and exit code 2, no traceback."""
     try:
         app()
     except PurigraphError as error:
-        typer.secho(f"purigraph: {error}", err=True, fg="red")
-        sys.exit(2)
-    except KeyboardInterrupt:
-        typer.secho("purigraph: interrupted.", err=True)
-        sys.exit(130)
+        _fail(str(error))
+    except OSError as error:  # the disk is full, a folder was taken away meanwhile, ...
+        _fail(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    typer.secho(f"purigraph: {message}", err=True, fg="red")
+    sys.exit(2)

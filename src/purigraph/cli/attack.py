@@ -7,20 +7,29 @@ from typing import Annotated
 
 import typer
 
+from purigraph.cli.attackers import (
+    AttackOption,
+    AttackSeed,
+    BudgetOption,
+    PresetOption,
+    RestartsOption,
+    build_attack,
+    read_budgets,
+)
 from purigraph.cli.common import (
     DeviceOption,
     GraphArgument,
     JsonOption,
-    SeedOption,
     SetOption,
-    load_graph,
+    SplitOption,
+    check_output,
     print_json,
-    read_settings,
 )
-from purigraph.cli.victims import ClassifierOption, PurifierOption, load_victim
+from purigraph.cli.victims import ClassifierOption, PurifierOption, SplitSeedOption, load_scene, load_victim
 
 NAME = "attack"
 HELP = "Attack a trained classifier, through a purifier if one is given, and write the flips to a file."
+DEFAULT_EPSILON = 0.1
 
 
 def run(
@@ -28,34 +37,74 @@ def run(
     classifier: ClassifierOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The .safetensors file to write the flips to.")],
     purifier: PurifierOption = None,
-    attack: Annotated[str, typer.Option("--attack", "-a", help="prbcd, lrbcd, pgd, evolutionary, ...")] = "prbcd",
-    epsilon: Annotated[float, typer.Option(min=0, help="The budget relative to the edges at the test nodes.")] = 0.1,
+    attack: AttackOption = None,
+    epsilon: Annotated[
+        float | None, typer.Option(min=0, help=f"The size of the budget ({DEFAULT_EPSILON}); see --budget.")
+    ] = None,
+    budget: BudgetOption = "incident",
+    restarts: RestartsOption = None,
     start: Annotated[Path | None, typer.Option(help="A file of flips to begin from, say a transferred attack.")] = None,
+    graph_output: Annotated[
+        Path | None, typer.Option(help="Also write the attacked graph, to a .npz graph file.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A file to keep the attack's state in; an interrupted attack goes on from it.")
+    ] = None,
+    preset: PresetOption = None,
     settings: SetOption = None,
-    seed: SeedOption = 0,
+    attack_seed: Annotated[int, AttackSeed] = 0,
+    seed: SplitSeedOption = None,
+    split: SplitOption = None,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
     """Attack the test nodes."""
-    from purigraph import attacks
     from purigraph.evaluation import model_accuracy
     from purigraph.graph.budget import Budget
+    from purigraph.graph.npz import save_npz
     from purigraph.graph.perturbation import Perturbation
 
-    attacker = attacks.create(attack, **read_settings(settings))
-    model = load_victim(classifier, purifier, device)
-    data = load_graph(graph, seed=seed, device=device)
+    check_output(output, "--output", suffix=".safetensors", apart_from=[start])
+    check_output(graph_output, "--graph-output", suffix=".npz", apart_from=[graph])
+    check_output(checkpoint, "--checkpoint", apart_from=[graph, start, output, graph_output])
+    kind, (amount,) = read_budgets(budget, None if epsilon is None else [epsilon], [DEFAULT_EPSILON])
+    attacker = build_attack(attack, settings, preset=preset, graph=graph, through_purifier=purifier is not None)
     begin = None if start is None else Perturbation.load(start)
+    model, inner = load_victim(classifier, purifier, device)
+    data, chosen = load_scene(graph, inner, seed=seed, split=split, device=device)
     targets = data.test_mask.nonzero().squeeze(1)
-    found = attacker(model, data, None, targets, Budget(epsilon), seed=seed, start=begin, progress=not as_json)
-    found.save(output, {"attack": repr(attacker), "epsilon": str(epsilon), "seed": str(seed)})
-    clean, left = model_accuracy(model, data), model_accuracy(model, found.apply(data))
+    found = attacker(
+        model,
+        data,
+        None,
+        targets,
+        Budget(amount, kind),
+        seed=attack_seed,
+        start=begin,
+        restarts=restarts or 1,
+        checkpoint=checkpoint,
+        progress=not as_json,
+    )
+    facts: dict[str, object] = {
+        "graph": graph,
+        **chosen,
+        "attack": repr(attacker),
+        "attack_seed": attack_seed,
+        "epsilon": amount,
+        "budget": kind,
+    }
+    found.save(output, {name: str(fact) for name, fact in facts.items()})
+    attacked = found.apply(data)
+    if graph_output is not None:
+        save_npz(attacked.cpu(), graph_output)
+    clean, left = model_accuracy(model, data), model_accuracy(model, attacked)
     if as_json:
+        written = {"output": str(output), "graph_output": None if graph_output is None else str(graph_output)}
         counts = {"added": found.added.shape[1], "removed": found.removed.shape[1]}
-        print_json({"output": str(output), "epsilon": epsilon, "clean": clean, "attacked": left, **counts})
+        print_json({**written, **facts, "clean": clean, "attacked": left, **counts})
         return
     typer.echo(
         f"{len(found)} flips ({found.added.shape[1]} added, {found.removed.shape[1]} removed): accuracy "
         f"{100 * clean:.1f} % -> {100 * left:.1f} % on {len(targets)} test nodes."
     )
-    typer.echo(f"Written to {output}.")
+    typer.echo(f"Written to {output}{'' if graph_output is None else f' and {graph_output}'}.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from purigraph._version import __version__
-from purigraph.cli.common import JsonOption, print_json, print_table
+from purigraph.cli.common import JsonOption, check_output, print_json, print_table
 
 NAME = "bench"
 HELP = "Measure time and memory against the printed equations, PyG and the floor of the matrix products."
@@ -34,6 +34,7 @@ def run(
     from purigraph.errors import InputError
     from purigraph.files import write_json
 
+    check_output(output, "--output")
     if only:
         known = sorted(WORKLOADS)
         unknown = [name for name in only if name not in known]

@@ -8,37 +8,53 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from purigraph.cli.attackers import (
+    AttackOption,
+    AttackSeed,
+    BudgetOption,
+    PresetOption,
+    RestartsOption,
+    build_attack,
+    read_budgets,
+)
 from purigraph.cli.common import (
     DeviceOption,
     GraphArgument,
     JsonOption,
-    SeedOption,
     SetOption,
-    load_graph,
+    SplitOption,
+    check_output,
     print_json,
-    read_settings,
 )
-from purigraph.cli.victims import ClassifierOption, PurifierOption, load_victim
+from purigraph.cli.victims import ClassifierOption, PurifierOption, SplitSeedOption, load_scene, load_victim
 
 NAME = "evaluate"
 HELP = "Measure a classifier's accuracy under attack, adaptive, transferred or the worst of an ensemble."
+DEFAULT_EPSILONS = (0.1, 0.25, 0.5)
 
 
 def run(
     graph: GraphArgument,
     classifier: ClassifierOption,
     purifier: PurifierOption = None,
-    attack: Annotated[str, typer.Option("--attack", "-a", help="prbcd, lrbcd, pgd, evolutionary, ...")] = "prbcd",
+    attack: AttackOption = None,
     epsilon: Annotated[list[float] | None, typer.Option(help="A budget; may be repeated (0.1, 0.25, 0.5).")] = None,
+    budget: BudgetOption = "incident",
     transfer: Annotated[bool, typer.Option("--transfer", help="Find the attack on the classifier alone.")] = False,
     worst: Annotated[bool, typer.Option("--worst", help="The worst case of an ensemble of attacks.")] = False,
-    epochs: Annotated[int | None, typer.Option(help="Attack epochs; a quarter as many follow to fine-tune.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Attack epochs; a quarter as many follow to fine-tune.")
+    ] = None,
+    restarts: RestartsOption = None,
     folder: Annotated[
         Path | None, typer.Option(help="Keep every perturbation there; an interrupted run goes on from them.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to a file.")] = None,
+    preset: PresetOption = None,
     settings: SetOption = None,
-    seed: SeedOption = 0,
+    attack_seed: Annotated[list[int] | None, AttackSeed] = None,
+    seed: SplitSeedOption = None,
+    split: SplitOption = None,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
@@ -48,40 +64,56 @@ def run(
     from purigraph.files import write_json
     from purigraph.protection import Protected
 
-    model = load_victim(classifier, purifier, device)
-    if transfer and not isinstance(model, Protected):
-        raise InputError("--transfer compares a protected model with the classifier inside: give --purifier too.")
-    data = load_graph(graph, seed=seed, device=device)
-    epsilons = epsilon or [0.1, 0.25, 0.5]
-    result: Evaluation | WorstCase
+    check_output(output, "--output", apart_from=[graph, folder])
+    check_output(folder, "--folder", folder=True)
+    kind, epsilons = read_budgets(budget, epsilon, DEFAULT_EPSILONS)
     if worst:
-        if settings:
-            raise InputError("--worst has an ensemble of its own: --set does not apply; use --epochs.")
+        given = {"--attack": attack, "--transfer": transfer, "--restarts": restarts, "--preset": preset}
+        unused = [option for option, value in {**given, "--set": settings}.items() if value]
+        if unused:
+            raise InputError(
+                f"--worst has an ensemble of its own, to which {', '.join(unused)} can't be applied: leave it out. "
+                "--epochs makes all of its attacks shorter or longer."
+            )
+    elif transfer and purifier is None:
+        raise InputError("--transfer compares a protected model with the classifier inside: give --purifier too.")
+    adaptive = purifier is not None and not transfer
+    attacker = None
+    if not worst:
+        attacker = build_attack(attack, settings, preset=preset, epochs=epochs, graph=graph, through_purifier=adaptive)
+    model, inner = load_victim(classifier, purifier, device)
+    data, chosen = load_scene(graph, inner, seed=seed, split=split, device=device)
+    seeds = attack_seed or [0]
+    result: Evaluation | WorstCase
+    if attacker is None:
         ensemble = default_ensemble() if epochs is None else default_ensemble(epochs, max(epochs // 4, 1))
         result = worst_case(
-            model, data, epsilons=epsilons, ensemble=ensemble, seeds=(seed,), folder=folder, progress=not as_json
+            model,
+            data,
+            epsilons=epsilons,
+            ensemble=ensemble,
+            seeds=seeds,
+            budget=kind,
+            folder=folder,
+            progress=not as_json,
         )
     else:
-        given = read_settings(settings)
-        if epochs is not None and attack in {"prbcd", "lrbcd", "pgd"}:
-            given["epochs"] = epochs
-            if attack == "prbcd":
-                given["fine_tune_epochs"] = max(epochs // 4, 1)
         result = evaluate(
             model,
             data,
-            attack=attack,
+            attack=attacker,
             epsilons=epsilons,
             transfer_from=model.unprotected() if transfer and isinstance(model, Protected) else None,
-            seeds=(seed,),
+            seeds=seeds,
+            budget=kind,
+            restarts=restarts or 1,
             folder=folder,
             progress=not as_json,
-            **given,
         )
-    document = {"graph": graph, "seed": seed, **result.to_dict()}
+    document = {"graph": graph, **chosen, "attack_seeds": seeds, "budget": kind, **result.to_dict()}
     if output is not None:
         write_json(output, document)
     if as_json:
         print_json(document)
         return
-    Console().print(result)
+    Console().print(result, crop=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,10 +13,16 @@ from purigraph.cli.common import (
     JsonOption,
     SeedOption,
     SetOption,
+    SplitOption,
+    check_output,
+    check_split,
     load_graph,
     print_json,
     read_settings,
 )
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 NAME = "fit"
 HELP = "Train a purifier on a trusted graph and save it to a folder."
@@ -41,25 +47,33 @@ def run(
     ] = None,
     settings: SetOption = None,
     seed: SeedOption = 0,
+    split: SplitOption = None,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
     """Train and save."""
     from purigraph.errors import InputError
-    from purigraph.graph.splits import inductive_split
+    from purigraph.graph.splits import MASKS, inductive_split
     from purigraph.purifiers.gpr_gae import GPRGAE, FitSettings, GPRGAEConfig
 
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output} is a file: give a folder for the purifier.")
+    check_output(output, "--output", folder=True)
+    check_output(checkpoint, "--checkpoint", apart_from=[graph, output])
+    if split is not None and not inductive:
+        raise InputError("--split says which test nodes --inductive hides: give --inductive too, or leave it out.")
     given = read_settings(settings, epochs=epochs, batch_ratio=batch_ratio, patience=patience)
+    if "in_channels" in given:
+        raise InputError("in_channels is the number of the graph's features, which fit finds itself: leave it out.")
     shape = {name: given.pop(name) for name in list(given) if name in GPRGAEConfig.model_fields}
     purifier = GPRGAE(**shape)
     FitSettings.read(given, "fit")  # before the data is loaded: a typing error should not cost minutes
-    data = load_graph(graph, seed=seed, device=device)
-    train, validation = data, None
+    train: Data
+    validation: Data | None
     if inductive:
-        split = inductive_split(data)
-        train, validation = split.train, split.validation
+        check_split(graph, split)
+        graphs = inductive_split(load_graph(graph, seed=seed, split=split or 0, needs=MASKS, device=device))
+        train, validation = graphs.train, graphs.validation
+    else:
+        train, validation = load_graph(graph, seed=seed, device=device), None
     purifier.fit(train, validation=validation, seed=seed, checkpoint=checkpoint, progress=not as_json, **given)
     purifier.save_pretrained(output)
     if as_json:

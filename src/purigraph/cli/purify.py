@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from purigraph.cli.common import DeviceOption, GraphArgument, JsonOption, load_graph, print_json
+from purigraph.cli.common import (
+    DeviceOption,
+    GraphArgument,
+    JsonOption,
+    check_device,
+    check_output,
+    load_graph,
+    print_json,
+)
 
 NAME = "purify"
 HELP = "Purify a graph with a trained purifier and write it as a .npz file."
@@ -15,7 +23,7 @@ HELP = "Purify a graph with a trained purifier and write it as a .npz file."
 
 def run(
     graph: GraphArgument,
-    model: Annotated[Path, typer.Option("--model", "-m", help="The folder of a trained purifier.")],
+    model: Annotated[str, typer.Option("--model", "-m", help="The folder of a trained purifier, or hf://owner/name.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write.")],
     threshold: Annotated[
         float | None, typer.Option(min=0, max=1, help="Remove edges below this weight instead of keeping weights.")
@@ -30,13 +38,12 @@ def run(
 
     import torch
 
-    from purigraph.errors import InputError
     from purigraph.graph import read_data
     from purigraph.graph.npz import save_npz
     from purigraph.purifiers import GPRGAE
 
-    if output.suffix != ".npz":
-        raise InputError(f"{output}: a graph is written as a .npz file; give a name that ends so.")
+    check_output(output, "--output", suffix=".npz", apart_from=[graph])
+    check_device(device)
     purifier = GPRGAE.from_pretrained(model).to(device)
     data = load_graph(graph, device=device)
     pairs, entries = read_data(data)

@@ -1,28 +1,90 @@
-"""What the attacking commands attack: a saved classifier, behind a saved purifier or not."""
+"""What the attacking commands attack: a saved classifier, behind a saved purifier or not, on the split it knows."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from purigraph.cli.common import LARGEST_SEED, check_device, check_split, is_file, load_graph
+from purigraph.errors import InputError
+
 if TYPE_CHECKING:
     from torch import nn
+    from torch_geometric.data import Data
 
+    from purigraph.classifiers import Classifier
+
+# Text, not paths: a path would make `hf:/owner/name` of `hf://owner/name`.
 ClassifierOption = Annotated[
-    Path, typer.Option("--classifier", "-c", help="The folder of a trained classifier (`purigraph train`).")
+    str,
+    typer.Option(
+        "--classifier", "-c", help="The folder of a trained classifier (`purigraph train`), or hf://owner/name."
+    ),
 ]
 PurifierOption = Annotated[
-    Path | None, typer.Option("--purifier", "-m", help="The folder of a trained purifier (`purigraph fit`).")
+    str | None,
+    typer.Option("--purifier", "-m", help="The folder of a trained purifier (`purigraph fit`), or hf://owner/name."),
+]
+SplitSeedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=LARGEST_SEED,
+        help="Of a dataset's split; the one that the classifier was trained with when left out.",
+    ),
 ]
 
 
-def load_victim(classifier: Path, purifier: Path | None, device: str) -> nn.Module:
-    """The classifier alone, or protected."""
+def load_victim(classifier: str, purifier: str | None, device: str) -> tuple[nn.Module, Classifier]:
+    """What is attacked (the classifier alone, or protected), and the classifier in it."""
     from purigraph import classifiers
     from purigraph.protection import protect
     from purigraph.purifiers import GPRGAE
 
+    check_device(device)
     model = classifiers.load(classifier).to(device)
-    return model if purifier is None else protect(model, GPRGAE.from_pretrained(purifier).to(device))
+    if purifier is None:
+        return model, model
+    return protect(model, GPRGAE.from_pretrained(purifier).to(device)), model
+
+
+def load_scene(
+    graph: str, classifier: Classifier, *, seed: int | None, split: int | None, device: str
+) -> tuple[Data, dict[str, int]]:
+    """The graph with its labels and its test nodes, and what its split was chosen by.
+
+    That is what the classifier was trained with: on another split, it may be tested on nodes that it was trained on.
+    """
+    if is_file(graph):
+        if seed is not None:
+            raise InputError(
+                f"--seed chooses a dataset's split, but {graph} is a file with its own: choose among several with "
+                "--split, and seed the attack with --attack-seed."
+            )
+        chosen = {"split": _as_trained("split", split, classifier)}
+    else:
+        check_split(graph, split)
+        chosen = {"seed": _as_trained("seed", seed, classifier)}
+    data = load_graph(graph, **{"split": 0, **chosen}, needs=("y", "test_mask"), device=device)
+    if not data.test_mask.any():
+        raise InputError(
+            f"{graph} has no test nodes: its test_mask is False everywhere, and they are what is attacked "
+            "(see docs/graph-files.md)."
+        )
+    return data, chosen
+
+
+def _as_trained(option: str, given: int | None, classifier: Classifier) -> int:
+    """An option's value, which is that of the classifier's training if it is known."""
+    trained = (classifier.provenance or {}).get(option)
+    if not isinstance(trained, int):
+        return given or 0
+    if given is not None and given != trained:
+        raise InputError(
+            f"The classifier was trained with --{option} {trained}; on the split of --{option} {given} it may be "
+            f"tested on nodes that it was trained on. Leave --{option} out, or train another classifier with "
+            f"--{option} {given}. (The attack's own seed is --attack-seed.)"
+        )
+    return trained

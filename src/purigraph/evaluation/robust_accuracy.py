@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -97,17 +99,31 @@ class Evaluation:
         }
 
     def __rich__(self) -> Table:
-        table = Table(title=f"Accuracy on {self.num_targets} targets (%)", title_justify="left")
-        for column in ("attack", "mode", "epsilon", "flips", "accuracy", "seeds"):
-            table.add_column(column, justify="left" if column in {"attack", "mode"} else "right")
-        table.add_row("none", "clean", "0", "0", _percent([self.clean]), "")
+        table = Table(
+            title=f"Accuracy on {self.num_targets} targets (%)",
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            collapse_padding=True,
+        )
+        rows = [["none", "clean", "0", "0", _percent([self.clean]), ""]]
         groups: dict[tuple[str, str, float], list[Record]] = {}
         for record in self.records:
             groups.setdefault((record.attack, record.mode, record.epsilon), []).append(record)
+        names = _short_names([record.attack for record in self.records])
         for (attack, mode, epsilon), found in groups.items():
             flips = f"{statistics.fmean(len(record.perturbation) for record in found):.0f}/{found[0].budget}"
             left = _percent([record.accuracy for record in found])
-            table.add_row(attack, mode, f"{epsilon:g}", flips, left, str(len(found)))
+            rows.append([names[attack], mode, f"{epsilon:g}", flips, left, str(len(found))])
+        for index, column in enumerate(("attack", "mode", "epsilon", "flips", "accuracy", "seeds")):
+            widest = max(len(row[index]) for row in rows)  # where it is narrow, headings may break but figures may not
+            table.add_column(column, justify="left" if index < 2 else "right", min_width=widest, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        # An attack with its settings takes lines: once below the table, not once per row.
+        whole = [attack if attack.startswith(f"{name}(") else f"{name}: {attack}" for attack, name in names.items()]
+        table.caption = escape("\n".join(whole))
+        table.caption_justify = "left"
         return table
 
     def __str__(self) -> str:
@@ -284,6 +300,16 @@ class _Store:
 
     def save(self, found: Perturbation, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> None:
         found.save(self._path(attack, budget, seed, start))
+
+
+def _short_names(described: Sequence[str]) -> dict[str, str]:
+    """For every attack with its settings, the name alone; numbered where two would be called the same."""
+    names: dict[str, str] = {}
+    for attack in described:
+        name = attack.partition("(")[0]
+        same = sum(other.partition("(")[0] == name for other in names)
+        names.setdefault(attack, f"{name} {same + 1}" if same else name)
+    return names
 
 
 def _percent(values: Sequence[float]) -> str:

@@ -1,0 +1,109 @@
+"""What can't be written is refused before the work; nothing that is read is overwritten."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.command_runs import QUICK, Workshop, invoke, refused
+from purigraph import cli
+from purigraph.cli.common import check_output
+from purigraph.errors import InputError
+from purigraph.graph.npz import load_npz
+
+
+@pytest.fixture
+def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading a graph is where the work begins."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("the output should have been checked before")
+
+    for command in (cli.fit, cli.purify, cli.train):
+        monkeypatch.setattr(command, "load_graph", fail)
+    for command in (cli.attack, cli.evaluate):
+        monkeypatch.setattr(command, "load_victim", fail)
+    monkeypatch.setattr("purigraph.bench.run", fail)
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "FILE", "-o", "FILE"], "--output .* is a file: give a folder"),
+        (["train", "FILE", "-o", "FILE/below"], "is a file, not a folder"),
+        (["train", "FILE", "-o", "new", "--checkpoint", "FILE"], "--checkpoint .* is a file"),
+        (["fit", "FILE", "-o", "FILE/below/deeper"], "is a file, not a folder"),
+        (["fit", "FILE", "-o", "new", "--checkpoint", "FOLDER"], "--checkpoint .* is a folder"),
+        (["fit", "FILE", "-o", "new", "--checkpoint", "new"], "also another argument"),
+        (["purify", "FILE", "-m", "m", "-o", "FOLDER.npz"], "is a folder: give the name of a file"),
+        (["purify", "FILE", "-m", "m", "-o", "FILE"], "also another argument"),
+        (["attack", "FILE", "-c", "c", "-o", "FOLDER.safetensors"], "is a folder"),
+        (["attack", "FILE", "-c", "c", "-o", "FILE"], r"ends in \.safetensors"),
+        (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--start", "f.safetensors"], "also another argument"),
+        (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--graph-output", "FILE"], "also another argument"),
+        (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--graph-output", "a.txt"], r"ends in \.npz"),
+        (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--checkpoint", "FOLDER"], "is a folder"),
+        (["evaluate", "FILE", "-c", "c", "-o", "FOLDER"], "is a folder"),
+        (["evaluate", "FILE", "-c", "c", "-o", "FILE"], "also another argument"),
+        (["evaluate", "FILE", "-c", "c", "--folder", "FILE"], "--folder .* is a file"),
+        (["bench", "-o", "FOLDER"], "is a folder"),
+    ],
+)
+def test_outputs_are_checked_before_the_work(
+    arguments: list[str], message: str, workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    places = {"FILE": str(workshop.graph), "FOLDER": str(tmp_path / "folder")}
+    for suffix in ("", ".npz", ".safetensors"):
+        Path(f"{places['FOLDER']}{suffix}").mkdir()
+    given = []
+    for argument in arguments:
+        for name, place in places.items():
+            argument = argument.replace(name, place)
+        given.append(argument)
+    before = workshop.graph.read_bytes()
+    refused(message, *given)
+    assert workshop.graph.read_bytes() == before
+
+
+def test_a_folder_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_output(tmp_path / "new" / "deep" / "file", "--output")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InputError, match=f"no permission to write in {tmp_path}"):
+        check_output(tmp_path / "new" / "deep" / "file", "--output")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(28, "No space left on device", "out/model"), "purigraph: out/model: No space left on device.\n"),
+        (OSError("the disk is gone"), "purigraph: the disk is gone\n"),
+    ],
+)
+def test_failures_of_the_disk_are_one_sentence(
+    error: OSError, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.fit, "load_graph", fail)
+    monkeypatch.setattr(sys, "argv", ["purigraph", "fit", "cora", "-o", str(tmp_path / "m")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == sentence
+
+
+def test_the_attacked_graph_can_be_purified(workshop: Workshop, tmp_path: Path) -> None:
+    flips, attacked, clean = tmp_path / "f.safetensors", tmp_path / "attacked.npz", tmp_path / "clean.npz"
+    text = invoke("attack", workshop.graph, "-c", workshop.gcn, "-o", flips, "--graph-output", attacked, *QUICK)
+    assert f"{flips} and {attacked}" in text
+    before, after = load_npz(workshop.graph), load_npz(attacked)
+    assert after.edge_index.shape[1] > before.edge_index.shape[1]
+    assert after.test_mask.equal(before.test_mask)
+    invoke("purify", attacked, "-m", workshop.purifier, "-o", clean)
+    assert load_npz(clean).edge_index.equal(after.edge_index)

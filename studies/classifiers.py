@@ -193,7 +193,11 @@ def _choice() -> list[str]:
 
 def _adversarial() -> list[str]:
     """Adversarial training beside vanilla; from `python studies/adversarial.py`."""
-    found = [read_json(path) for path in sorted((RESULTS / "adversarial").glob("cora-*.json"), reverse=True)]
+    names = [
+        f"cora-{classifier}-{regime}-0" for classifier in ("gcn", "gprgnn") for regime in ("vanilla", "adversarial")
+    ]
+    paths = [RESULTS / "adversarial" / f"{name}.json" for name in names]
+    found = [read_json(path) for path in paths if path.exists()]
     if not found:
         return []
     budgets = [f"{record['epsilon']:g}" for record in found[0]["records"]]

@@ -46,7 +46,7 @@ class Member:
 
 
 def default_ensemble(epochs: int = 400, fine_tune_epochs: int = 100, block_size: int = 10_000) -> list[Member]:
-    """Both block attacks, three losses, transferred, adaptive, warm-started, gradient-free, and other step counts."""
+    """Both block attacks, four losses, transferred, adaptive, warm-started, gradient-free, and other step counts."""
     block = {"epochs": epochs, "fine_tune_epochs": fine_tune_epochs, "block_size": block_size}
     evolutionary = {"loss": "margin", "generations": max(epochs // 2, 1)}
     return [
@@ -54,6 +54,7 @@ def default_ensemble(epochs: int = 400, fine_tune_epochs: int = 100, block_size:
         Member("transferred lrbcd", "lrbcd", {**block, "loss": "tanh_margin"}, view="transfer", needs_local=True),
         Member("prbcd margin", "prbcd", {**block, "loss": "margin"}),
         Member("prbcd tanh_margin", "prbcd", {**block, "loss": "tanh_margin"}),
+        Member("prbcd elu_margin", "prbcd", {**block, "loss": "elu_margin"}),
         Member("prbcd masked_cross_entropy", "prbcd", {**block, "loss": "masked_cross_entropy"}),
         Member("lrbcd margin", "lrbcd", {**block, "loss": "margin"}, needs_local=True),
         Member("prbcd from transferred", "prbcd", {**block, "loss": "margin"}, start="transferred prbcd"),

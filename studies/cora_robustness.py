@@ -320,7 +320,7 @@ def pgd_lines() -> list[str]:
         "## PGD over all pairs, through the purifier, on Citeseer",
         "",
         f"`python studies/pgd_citeseer.py`: {pairs:,} flips at once. One epoch takes {found['seconds_per_epoch']:.0f} s with "
-        f"{found['threads']} thread(s), the whole process {found['peak_gigabytes']:.1f} GB at its peak. The four epochs of",
+        f"{found['threads']} thread(s), the whole process {found['peak_gigabytes']:.1f} GB at its peak. The two epochs of",
         f"this trial leave {100 * found['accuracy']:.1f} of {100 * found['clean']:.1f} at eps {found['epsilon']:g}: it shows "
         "that the attack runs, not how strong it is.",
     ]

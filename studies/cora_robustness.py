@@ -305,7 +305,8 @@ def ensemble_table() -> list[str]:
     for name in found[0]["members"]:
         left = [100 * one["members"][name] for one in found]
         lines.append(f"| {name} | {' | '.join(f'{value:.1f}' for value in left)} |")
-    return [*lines, "", *(f"- {warning}" for one in found for warning in one["warnings"])]
+    warned = [f"- {warning}" for one in found for warning in one["warnings"]]
+    return [*lines, "", *(warned or ["It warned of nothing: no attack that should be weaker beat a stronger one."])]
 
 
 def pgd_lines() -> list[str]:

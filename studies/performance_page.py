@@ -14,10 +14,9 @@ Measured with `purigraph bench -o results/bench.json`, purigraph {version}, PyTo
 {machine} machine, on the embedded graph at Cora's, Pubmed's and arXiv's size. All times of a row come from one run, taken
 in turns; peak memory is what the work adds to a process of its own, inputs included. Absolute times differ from machine
 to machine: the ratios are what counts. Try it on yours; `--quick` takes two minutes. The table
-comes from three calls. The rows of Cora's and Pubmed's size and the growth were measured on a quiet machine. The rows of
-arXiv's size were not: other work ran beside them, which slowed the floor as well (F took 3.9 and 4.1 s instead of 2), so
-trust their multiples less and their times not at all. All rows, and the growth by shape, predate the huge pages; only the
-growth by edges has them.
+comes from several calls on a quiet machine (`--only` names rows). F differs between them (0.028 to 0.040 s at Cora's size),
+so compare within a row. The
+rows `purify` and `train_epoch` and the growth by shape predate the huge pages; the others have them.
 
 **Reference** is the paper's printed equations in PyTorch: one node encoding per step, the edge product per directed edge,
 plain autograd, frozen parameters where nothing is trained; for `prbcd_vs_pyg` it is PyG's `PRBCDAttack` around the same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -35,14 +35,18 @@ class Settings(BaseModel):
         return type(self).read({**self.model_dump(), **changes})
 
 
+def what_was_meant(name: str, known: Sequence[str]) -> str:
+    """The end of a sentence about a name that there is not: the one that was probably meant, or all that there are."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known)}."
+
+
 def _explain(cls: type[Settings], error: ValidationError, owner: str) -> str:
     sentences = []
     for problem in error.errors():
         name = ".".join(str(part) for part in problem["loc"]) or "value"
         if problem["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(name, list(cls.model_fields), n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(cls.model_fields)}."
-            sentences.append(f"{owner} has no setting {name!r}: {hint}")
+            sentences.append(f"{owner} has no setting {name!r}: {what_was_meant(name, list(cls.model_fields))}")
         else:
             sentences.append(f"{owner}: {name}={problem['input']!r} is not valid: {problem['msg'].lower()}.")
     return " ".join(sentences)

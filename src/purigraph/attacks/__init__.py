@@ -16,7 +16,6 @@ the protected model.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from contextlib import suppress
 from typing import Any, get_type_hints
@@ -37,6 +36,7 @@ from purigraph.attacks.random_flip import RandomFlip
 from purigraph.attacks.victim import Verdict, Victim
 from purigraph.errors import InputError
 from purigraph.registry import Registry
+from purigraph.settings import what_was_meant
 
 attacks: Registry[type[Attack]] = Registry("attack")
 attacks.register("prbcd")(PRBCD)
@@ -61,9 +61,7 @@ def create(attack: str | type[Attack] | Attack, /, **settings: Any) -> Attack:
     known = list(inspect.signature(kind).parameters)
     unknown = sorted(settings.keys() - set(known))
     if unknown:
-        close = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it knows {', '.join(known)}."
-        raise InputError(f"{kind.__name__} has no settings {unknown}: {hint}")
+        raise InputError(f"{kind.__name__} has no settings {unknown}: {what_was_meant(unknown[0], known)}")
     settings = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
     _check_types(kind, settings)
     return kind(**settings)

@@ -59,7 +59,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Attack the test nodes."""
-    from purigraph.evaluation import model_accuracy
+    from purigraph.evaluation import as_attacks_see_it, model_accuracy
     from purigraph.graph.budget import Budget
     from purigraph.graph.npz import save_npz
     from purigraph.graph.perturbation import Perturbation
@@ -97,7 +97,7 @@ def run(
     attacked = found.apply(data)
     if graph_output is not None:
         save_npz(attacked.cpu(), graph_output)
-    clean, left = model_accuracy(model, data), model_accuracy(model, attacked)
+    clean, left = (model_accuracy(model, as_attacks_see_it(one)) for one in (data, attacked))
     if as_json:
         written = {"output": str(output), "graph_output": None if graph_output is None else str(graph_output)}
         counts = {"added": found.added.shape[1], "removed": found.removed.shape[1]}

@@ -4,7 +4,14 @@ from purigraph.evaluation.affected import affected_nodes, unaffected_share, unaf
 from purigraph.evaluation.convergence import Convergence, convergence, lipschitz_constant
 from purigraph.evaluation.edge_detection import EdgeDetection, edge_detection
 from purigraph.evaluation.ensemble import Member, WorstCase, default_ensemble, worst_case
-from purigraph.evaluation.robust_accuracy import Evaluation, Record, evaluate, model_accuracy, predict
+from purigraph.evaluation.robust_accuracy import (
+    Evaluation,
+    Record,
+    as_attacks_see_it,
+    evaluate,
+    model_accuracy,
+    predict,
+)
 
 __all__ = [
     "Convergence",
@@ -14,6 +21,7 @@ __all__ = [
     "Record",
     "WorstCase",
     "affected_nodes",
+    "as_attacks_see_it",
     "convergence",
     "default_ensemble",
     "edge_detection",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -26,8 +24,8 @@ from purigraph.attacks import Attack
 from purigraph.attacks.victim import frozen
 from purigraph.errors import InputError
 from purigraph.fingerprint import fingerprint
-from purigraph.graph import as_pair_graph, read_data
-from purigraph.graph.budget import Budget, Kind
+from purigraph.graph import PairGraph, as_pair_graph, read_data
+from purigraph.graph.budget import Budget, Kind, Limits
 from purigraph.graph.perturbation import Perturbation
 from purigraph.metrics import accuracy
 from purigraph.model_checks import refuse_caches
@@ -176,14 +174,16 @@ def evaluate(
     data = as_attacks_see_it(data)
     victim = model if transfer_from is None else transfer_from
     mode = "adaptive" if transfer_from is None else "transferred"
-    store = _Store(folder, victim, data, target_nodes, restarts) if folder is not None else None
     graph = as_pair_graph(data)
+    store = None if folder is None else _Store(folder, victim, data, graph, target_nodes, restarts)
     result = Evaluation(model_accuracy(model, data, target_nodes), len(target_nodes))
     # All budgets are read before the first attack begins: a mistake in the last must not cost the others' work.
     for epsilon, allowance in [(epsilon, Budget(epsilon, budget)) for epsilon in epsilons]:
         for seed in map(int, seeds):
             begin = start(epsilon, seed) if start is not None else None
-            found = store.load(attacker, allowance, seed, begin) if store is not None else None
+            limits = attacker.limits(allowance, graph, target_nodes)
+            path = None if store is None else store.path(attacker, allowance, seed, begin)
+            found = None if path is None else _kept(path, graph, limits)
             seconds = 0.0
             if found is None:
                 clock = time.monotonic()
@@ -196,15 +196,14 @@ def evaluate(
                     seed=seed,
                     start=begin,
                     restarts=restarts,
-                    checkpoint=None if store is None else store.checkpoint(attacker, allowance, seed, begin),
+                    checkpoint=None if path is None else path.with_suffix(".checkpoint"),
                     progress=progress,
                 )
                 seconds = time.monotonic() - clock
-                if store is not None:
-                    store.save(found, attacker, allowance, seed, begin)
+                if path is not None:
+                    found.save(path)
             left = model_accuracy(model, found.apply(data), target_nodes)
-            flips = attacker.limits(allowance, graph, target_nodes).total
-            result.records.append(Record(epsilon, seed, repr(attacker), mode, left, flips, found, seconds))
+            result.records.append(Record(epsilon, seed, repr(attacker), mode, left, limits.total, found, seconds))
     return result
 
 
@@ -256,50 +255,38 @@ def find_targets(data: Data, targets: Tensor | None) -> Tensor:
 
 
 class _Store:
-    """Perturbations as files, named by everything that they depend on.
+    """A folder of perturbations, each file named by everything that it depends on.
 
     A model is known by its parameters and by its outputs on the clean graph, which differ where its code does, or
     where a function closes over another value.
     """
 
-    def __init__(self, folder: str | Path, model: Model, data: Data, targets: Tensor, restarts: int) -> None:
+    def __init__(
+        self, folder: str | Path, model: Model, data: Data, graph: PairGraph, targets: Tensor, restarts: int
+    ) -> None:
         self._folder = Path(folder)
-        self._graph, self._targets = as_pair_graph(data), targets
-        parts: list[Tensor | str] = [
-            __version__,
-            f"{restarts} runs",
-            self._graph.codes,
-            self._graph.weight,
-            targets,
-            data.y,
-        ]
+        parts: list[Tensor | str] = [__version__, f"{restarts} runs", graph.codes, graph.weight, targets, data.y]
         parts += [data.x, predict(model, data), type(model).__name__]
         if isinstance(model, nn.Module):
             parts.append(repr(model))
             parts += [part for name_and_value in model.state_dict().items() for part in name_and_value]
         self._base = fingerprint(*parts)
 
-    def _path(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Path:
+    def path(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Path:
+        """Where the perturbation of one run of an attack is kept."""
         begin = "" if start is None else start.digest
-        key = json.dumps([self._base, repr(attack), repr(budget), seed, begin])
-        name = f"{type(attack).__name__.lower()}-{budget.amount:g}-{seed}"
-        return self._folder / f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.safetensors"
+        key = fingerprint(self._base, repr(attack), repr(budget), str(seed), begin)
+        return self._folder / f"{type(attack).__name__.lower()}-{budget.amount:g}-{seed}-{key[:16]}.safetensors"
 
-    def checkpoint(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Path:
-        """Where an attack that is under way keeps its state."""
-        return self._path(attack, budget, seed, start).with_suffix(".checkpoint")
 
-    def load(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Perturbation | None:
-        path = self._path(attack, budget, seed, start)
-        if not path.exists():
-            return None
-        found = Perturbation.load(path)
-        found.check(self._graph)
-        attack.limits(budget, self._graph, self._targets).check(found)
-        return found
-
-    def save(self, found: Perturbation, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> None:
-        found.save(self._path(attack, budget, seed, start))
+def _kept(path: Path, graph: PairGraph, limits: Limits) -> Perturbation | None:
+    """The perturbation in a file, checked again; None where there is no file."""
+    if not path.exists():
+        return None
+    found = Perturbation.load(path)
+    found.check(graph)
+    limits.check(found)
+    return found
 
 
 def _short_names(described: Sequence[str]) -> dict[str, str]:

@@ -1,8 +1,10 @@
-"""Checkpoints of training: tensors and counters in one safetensors file, from which a run resumes to the same bits."""
+"""Checkpoints, once: when, where, whose, whole. Whatever runs long keeps its state here and resumes bit-identically."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,47 +13,108 @@ import torch
 from torch import Tensor
 
 from purigraph.errors import ModelFileError
-from purigraph.files import read_tensors, write_tensors
+from purigraph.fingerprint import fingerprint
+from purigraph.tensor_files import read_tensors, write_tensors
+
+# Steps take from milliseconds to minutes, so a checkpoint is due by the clock: an interruption costs at most this much
+# work, and writing costs a few thousandths of it.
+SECONDS_BETWEEN = 20.0
+
+_FORMAT = "purigraph.checkpoint/2"
 
 
-@dataclass
-class Checkpoint:
-    """What a run needs to go on.
+@dataclass(frozen=True)
+class State:
+    """What a run needs to continue.
 
     Attributes:
-        purpose: one line that names the run (its settings and its data); a checkpoint of another run is refused.
-        tensors: by name.
-        values: whatever JSON can hold: the epoch, the best score.
+        tensors: By name.
+        values: Anything that JSON can hold: counters, the best score.
     """
 
-    purpose: str
-    tensors: dict[str, Tensor]
-    values: dict[str, Any]
+    tensors: Mapping[str, Tensor]
+    values: Mapping[str, Any]
 
-    def save(self, path: str | Path) -> None:
-        """Write atomically: an interruption leaves the previous checkpoint."""
-        write_tensors(path, self.tensors, {"purpose": self.purpose, "values": json.dumps(self.values)})
 
-    @classmethod
-    def load(cls, path: str | Path, purpose: str) -> Checkpoint | None:
-        """Read a checkpoint of this very run; None where there is no file.
+class Checkpointer:
+    """The checkpoint of one run: a file in a folder, written when it is due and removed or kept at the end.
+
+    Args:
+        folder: Where the file goes; None keeps nothing, so that no caller has to ask.
+        name: Of the file, without its ending: one folder may hold the checkpoints of several stages.
+        purpose: Text that identifies the run: its settings, seed and data. The file of another run is refused.
+    """
+
+    def __init__(self, folder: str | Path | None, name: str, purpose: str) -> None:
+        self.path = None if folder is None else Path(folder) / f"{name}.safetensors"
+        self._purpose = fingerprint(purpose)
+        self._earlier = 0.0
+        self._begun = self._saved = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken, including the part before an interruption."""
+        return self._earlier + time.monotonic() - self._begun
+
+    def resume(self) -> State | None:
+        """Return the state that was saved last, or None if there is none.
 
         Raises:
-            ModelFileError: for a damaged file or one of another run.
+            ModelFileError: If the file is damaged or belongs to another run.
         """
-        if not Path(path).exists():
+        if self.path is None or not self.path.exists():
             return None
-        tensors, metadata = read_tensors(path)
-        if metadata.get("purpose") != purpose:
+        tensors, header = read_tensors(self.path)
+        if header.get("format") != _FORMAT:
             raise ModelFileError(
-                f"{path} is the checkpoint of another run (other settings, seed or data). Delete it to start anew, "
-                "or give another path."
+                f"{self.path} is not a checkpoint of this version of purigraph: delete it to start again, or give "
+                "another folder."
             )
-        return cls(purpose, tensors, json.loads(metadata["values"]))
+        if header.get("purpose") != self._purpose:
+            raise ModelFileError(
+                f"{self.path} is the checkpoint of another run (other settings, seed or data): delete it to start "
+                "again, or give another folder."
+            )
+        text = header.get("values", "")
+        if header.get("sha256") != _digest(tensors, text):
+            raise ModelFileError(
+                f"{self.path} is damaged: its contents do not match the hash that it states. Delete it to start again."
+            )
+        values = json.loads(text)
+        self._earlier = values.pop("seconds")
+        return State(tensors, values)
+
+    def offer(self, state: Callable[[], State]) -> None:
+        """Save the state if a checkpoint is due; it is asked for only then."""
+        if self.path is not None and time.monotonic() - self._saved >= SECONDS_BETWEEN:
+            self.save(state())
+
+    def save(self, state: State) -> None:
+        """Save the state now, atomically: an interruption leaves the previous checkpoint."""
+        if self.path is None:
+            return
+        text = json.dumps({**state.values, "seconds": self.seconds})
+        header = {
+            "format": _FORMAT,
+            "purpose": self._purpose,
+            "values": text,
+            "sha256": _digest(state.tensors, text),
+        }
+        write_tensors(self.path, state.tensors, header)
+        self._saved = time.monotonic()
+
+    def clear(self) -> None:
+        """Remove the file: the run is over and its result is kept elsewhere."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def _digest(tensors: Mapping[str, Tensor], text: str) -> str:
+    return fingerprint(text, *(part for name in sorted(tensors) for part in (name, tensors[name])))
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors, `optimizer/<parameter>/<name>`."""
+    """Return the optimizer's state as named tensors, `optimizer/<parameter>/<name>`."""
     state = optimizer.state_dict()["state"]
     return {
         f"optimizer/{index}/{name}": torch.as_tensor(value)
@@ -60,8 +123,8 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     }
 
 
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put back what `optimizer_tensors` gave."""
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Restore what `optimizer_tensors` returned."""
     whole = optimizer.state_dict()
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
@@ -71,12 +134,12 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
     optimizer.load_state_dict({**whole, "state": state})
 
 
-def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The same tensors, each name behind `prefix/`; cloned, so that later steps don't change them."""
+def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return copies of the tensors, each named `prefix/name`; later steps can't change them."""
     return {f"{prefix}/{name}": tensor.detach().clone() for name, tensor in tensors.items()}
 
 
-def without_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors that stand behind `prefix/`."""
+def without_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors named `prefix/name`, by `name`."""
     start = f"{prefix}/"
     return {name[len(start) :]: tensor for name, tensor in tensors.items() if name.startswith(start)}

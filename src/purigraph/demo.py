@@ -126,7 +126,7 @@ def run_demo(
     options: dict[str, Any] = {"epsilons": epsilons, "seeds": (seed,), "progress": progress}
     say("Attacking the GCN: flipping the edges that hurt it most.")
     attacked = evaluate(
-        gcn, test, **options, epochs=attack_epochs, fine_tune_epochs=attack_epochs // 4, loss="tanh_margin"
+        gcn, test, **options, epochs=attack_epochs, fine_tune_epochs=attack_epochs // 4, loss="tanh-margin"
     )
     purified = [model_accuracy(model, record.perturbation.apply(test)) for record in attacked.records]
     say("Attacking again, through the purifier, starting from the attack above.")

@@ -12,10 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
-
 from purigraph.errors import ModelFileError
 
 
@@ -71,26 +67,6 @@ def read_json(path: str | Path) -> Any:
         raise ModelFileError(f"{path} can't be read: {error.strerror or error}.") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ModelFileError(f"{path} is not valid JSON ({error}): the file is damaged or foreign.") from None
-
-
-def write_tensors(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file atomically."""
-    with atomic_path(path) as temporary:
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, temporary, metadata=metadata)
-
-
-def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read a safetensors file: the tensors and the metadata. Nothing is unpickled."""
-    if not Path(path).is_file():
-        raise ModelFileError(f"{path} does not exist.")
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
-            return tensors, dict(file.metadata() or {})
-    except SafetensorError as error:
-        raise ModelFileError(
-            f"{path} is not a valid safetensors file ({error}): it is damaged, cut short or foreign."
-        ) from None
 
 
 def sha256(path: str | Path) -> str:

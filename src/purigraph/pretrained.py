@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from safetensors.torch import save_file
@@ -21,9 +21,13 @@ from torch import Tensor, nn
 
 from purigraph._version import __version__
 from purigraph.errors import ModelFileError, PurigraphError
-from purigraph.files import atomic_path, read_json, read_tensors, sha256, write_json
+from purigraph.files import atomic_path, read_json, sha256, write_json
+from purigraph.registry import Components
+from purigraph.settings import Configured
+from purigraph.tensor_files import read_tensors
 
 Self = TypeVar("Self", bound="Pretrained")
+P = TypeVar("P", bound="Pretrained")
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -32,33 +36,43 @@ HUB = "hf://"
 _KEYS = {"purigraph_version", "class", "config", "dtype", "sha256"}
 
 
-class Pretrained(nn.Module, ABC):
-    """A module that can be saved to a folder and loaded back, bit by bit.
+class Pretrained(Configured, nn.Module, ABC):
+    """A configured module that can be saved to a folder and loaded back, bit by bit.
 
     The folder holds two files. `model.safetensors` has the module's `state_dict`; `config.json` has
 
     - `purigraph_version` and `class`, what wrote it and which class it is;
-    - `config`, the constructor's keyword arguments, dimensions included: the module is built from them;
+    - `config`, the module's settings, dimensions included: the module is built from them;
     - `dtype`, of its floating-point tensors (null when they differ among themselves);
     - `sha256` of the other file, so that two halves of different models are never taken for one;
     - `training`, where it comes from, if that is known (see `provenance`).
-
-    A subclass writes `_config`; one that is registered by name also overrides `_identity`.
-
-    Attributes:
-        provenance: Where the weights come from (regime, settings, seed, ...), or None: plain JSON values.
     """
 
-    provenance: Mapping[str, Any] | None = None
+    #: The table of this kind of component.
+    registry: ClassVar[SavedComponents[Any]]
 
-    @abstractmethod
-    def _config(self) -> dict[str, Any]:
-        """The keyword arguments that build this module again: plain JSON values."""
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._provenance: Mapping[str, Any] | None = None
+
+    @property
+    def provenance(self) -> Mapping[str, Any] | None:
+        """Where the weights come from (settings of the training, seed, scores), or None: plain JSON values."""
+        return self._provenance
+
+    @provenance.setter
+    def provenance(self, record: Mapping[str, Any] | None) -> None:
+        self._provenance = record
 
     @classmethod
     def _identity(cls) -> str:
-        """What `class` says in the configuration; compared, never imported."""
-        return f"{cls.__module__}.{cls.__qualname__}"
+        """Return what `class` says in the configuration; compared, never imported."""
+        name = cls.registry.name_of(cls)
+        return f"{cls.__module__}.{cls.__qualname__}" if name is None else f"{cls.registry.kind}/{name}"
+
+    def extra_repr(self) -> str:
+        """Return the settings, for `print(model)`."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.settings.values().items())
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors` to a folder, both or none; other files there stay.
@@ -73,7 +87,7 @@ class Pretrained(nn.Module, ABC):
         document: dict[str, Any] = {
             "purigraph_version": __version__,
             "class": self._identity(),
-            "config": self._config(),
+            "config": self.settings.to_json(),
             "dtype": _dtype_name(state),
         }
         # The configuration is moved last: without it the folder is no model.
@@ -99,8 +113,8 @@ class Pretrained(nn.Module, ABC):
         """
         if inspect.isabstract(cls):
             raise ModelFileError(
-                f"{cls.__name__} is an abstract base and can't be loaded: call from_pretrained on the class "
-                "that was saved."
+                f"{cls.__name__} is an abstract base: use purigraph.{cls.registry.kind}s.load(folder), or call "
+                "from_pretrained on the class that was saved."
             )
         path = local_folder(folder, revision)
         document = read_document(path)
@@ -149,6 +163,29 @@ class Pretrained(nn.Module, ABC):
             raise ModelFileError(
                 f"{path / CONFIG_FILE} does not describe a {cls.__name__} of purigraph {__version__}: {error}"
             ) from error
+
+
+class SavedComponents(Components[P], Generic[P]):
+    """A table of components that can be saved."""
+
+    def load(self, folder: str | Path, *, revision: str | None = None) -> P:
+        """Load a saved component of this kind, whichever it is.
+
+        Args:
+            folder: A local folder, or `hf://owner/name` for a repository on the Hugging Face Hub.
+            revision: A branch, tag or commit of that repository.
+
+        Raises:
+            ModelFileError: If there is no such folder, or its files are damaged, foreign or of another kind.
+        """
+        path = local_folder(folder, revision)
+        kind, _, name = read_document(path)["class"].partition("/")
+        if kind != self.kind or name not in self:
+            raise ModelFileError(
+                f"{folder} holds a {kind}{'/' if name else ''}{name}, not a {self.kind} that is registered here "
+                f"({', '.join(self.names())})."
+            )
+        return self[name].from_pretrained(path)
 
 
 def read_document(folder: str | Path) -> dict[str, Any]:

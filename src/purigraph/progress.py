@@ -1,4 +1,8 @@
-"""Progress of long work: a bar on a terminal, a plain line now and then elsewhere, nothing when asked."""
+"""Progress of long work, by one rule: it is shown as soon as the work has taken some seconds, unless told otherwise.
+
+On a terminal it is a bar, elsewhere a plain line now and then; always on the error stream. `progress=True` shows it at
+once, `progress=False` never, and None, the default everywhere, only where the work turns out to be long.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +14,38 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
+#: How long work must take before its progress is shown without being asked for.
+PATIENCE_SECONDS = 5.0
+
+
 class Reporter:
     """What a loop calls once per step. This base says nothing, so that loops never ask whether to report."""
 
     def update(self, done: int, **values: float) -> None:
         """Report that `done` steps are finished, with the loop's current figures."""
 
+    def close(self) -> None:
+        """Clear away what was drawn."""
+
 
 class _Bar(Reporter):
-    def __init__(self, bar: Progress, title: str, total: int) -> None:
-        self._bar = bar
-        self._task = bar.add_task(title, total=total, figures="")
+    def __init__(self, console: Console, title: str, total: int) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(),
+        )
+        self._bar = Progress(*columns, console=console, transient=True)
+        self._task = self._bar.add_task(title, total=total, figures="")
+        self._bar.start()
 
     def update(self, done: int, **values: float) -> None:
         self._bar.update(self._task, completed=done, figures=_figures(values))
+
+    def close(self) -> None:
+        self._bar.stop()
 
 
 class _Lines(Reporter):
@@ -46,30 +68,46 @@ class _Lines(Reporter):
         self._console.print(*filter(None, parts), highlight=False, soft_wrap=True)
 
 
+class _Patient(Reporter):
+    """Says nothing until the work has taken `seconds`, then becomes a bar or lines."""
+
+    def __init__(self, console: Console, title: str, total: int, seconds: float) -> None:
+        self._make = lambda: (_Bar if console.is_terminal else _Lines)(console, title, total)
+        self._due = time.monotonic() + seconds
+        self._shown: Reporter | None = None
+
+    def update(self, done: int, **values: float) -> None:
+        if self._shown is None and time.monotonic() >= self._due:
+            self._shown = self._make()
+        if self._shown is not None:
+            self._shown.update(done, **values)
+
+    def close(self) -> None:
+        if self._shown is not None:
+            self._shown.close()
+
+
 @contextmanager
-def progress(title: str, total: int, enabled: bool = True) -> Iterator[Reporter]:
+def progress(title: str, total: int, show: bool | None = None) -> Iterator[Reporter]:
     """Report on a loop of `total` steps, on the error stream.
 
-    >>> with progress("counting", 3, enabled=False) as report:
+    Args:
+        title: What is being done.
+        total: How many steps there are.
+        show: True from the first step on, False never, None as soon as it has taken `PATIENCE_SECONDS`.
+
+    >>> with progress("counting", 3) as report:
     ...     for step in range(3):
     ...         report.update(step + 1, loss=0.5)
     """
-    if not enabled:
-        yield Reporter()
-        return
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _Lines(console, title, total)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        yield _Bar(bar, title, total)
+    if show is False:
+        reporter = Reporter()
+    else:
+        reporter = _Patient(Console(stderr=True), title, total, 0.0 if show else PATIENCE_SECONDS)
+    try:
+        yield reporter
+    finally:
+        reporter.close()
 
 
 def _figures(values: dict[str, float]) -> str:

@@ -1,29 +1,38 @@
-"""Names for components: one table per kind, used by the API, the command line and the contract tests."""
+"""Names for components: one table per kind, used by the API, the command line and the contract tests.
+
+Every kind has the same verbs: `names()` lists what there is, `create(name, ...)` makes one, `load(folder)` reads one
+that was saved (see `purigraph.pretrained`), `register(name)` adds one.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
 
-from purigraph.errors import UnknownNameError
+from purigraph.errors import InputError, UnknownNameError
+from purigraph.settings import Configured
 
 T = TypeVar("T")
+C = TypeVar("C", bound=Configured)
 
 
 def canonical(name: str) -> str:
-    """One spelling per name: lower case, `_` and `-` are the same."""
+    """Return the one spelling of a name: lower case, with `-` for `_`."""
     return name.strip().lower().replace("_", "-")
 
 
 class Registry(Generic[T]):
-    """A table from names to components.
+    """A table from names to items of one kind.
 
-    Other packages add their own through the entry-point group `purigraph.<kind>s`; an entry is loaded when
-    its name is first asked for.
+    Args:
+        kind: What the items are, for messages: "attack".
+        group: The entry-point group through which other packages add theirs: "purigraph.attacks". An entry is
+            imported when its name is first asked for.
 
-    >>> fruits: Registry[int] = Registry("fruit")
+    >>> fruits: Registry[int] = Registry("fruit", "orchard.fruits")
     >>> @fruits.register("sour-cherry")
     ... def cherry() -> int: ...
     >>> fruits.names()
@@ -32,39 +41,40 @@ class Registry(Generic[T]):
     True
     """
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, group: str) -> None:
+        self.kind, self.group = kind, group
         self._items: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that stores its argument under `name`."""
+        """Return a decorator that enters its argument under `name`."""
         key = canonical(name)
 
-        def store(item: T) -> T:
+        def enter(item: T) -> T:
             if key in self._items:
                 raise ValueError(f"{self.kind} {key!r} is registered already")
             self._items[key] = item
             return item
 
-        return store
+        return enter
 
     def names(self) -> list[str]:
-        """All names, sorted."""
-        return sorted(self._items.keys() | self._foreign().keys())
+        """Return all names, sorted."""
+        return sorted(self._items.keys() | _foreign(self.group).keys())
+
+    def name_of(self, item: object) -> str | None:
+        """Return the name that an item is registered under, or None."""
+        return next((name for name in self.names() if self[name] is item), None)
 
     def __getitem__(self, name: str) -> T:
         key = canonical(name)
-        if key in self._items:
-            return self._items[key]
-        foreign = self._foreign()
-        if key in foreign:
-            self._items[key] = foreign[key]()
-            return self._items[key]
-        close = difflib.get_close_matches(key, self.names(), n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise UnknownNameError(
-            f"There is no {self.kind} named {name!r}.{hint} Choose one of: {', '.join(self.names())}."
-        )
+        if key not in self._items:
+            entry = _foreign(self.group).get(key)
+            if entry is None:
+                raise self._unknown(name)
+            item = entry.load()
+            # Importing the package may have entered it by the decorator as well.
+            self._items.setdefault(key, item)
+        return self._items[key]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and canonical(name) in self.names()
@@ -72,5 +82,34 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
-    def _foreign(self) -> dict[str, Callable[[], T]]:
-        return {canonical(entry.name): entry.load for entry in entry_points(group=f"purigraph.{self.kind}s")}
+    def _unknown(self, name: str) -> UnknownNameError:
+        close = difflib.get_close_matches(canonical(name), self.names(), n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        return UnknownNameError(
+            f"There is no {self.kind} named {name!r}.{hint} Choose one of: {', '.join(self.names())}."
+        )
+
+
+class Components(Registry[type[C]], Generic[C]):
+    """A table from names to classes of `Configured` components."""
+
+    def create(self, component: str | type[C] | C, /, *args: Any, **settings: Any) -> C:
+        """Return a component by its name or class and its settings; one that is made already is returned as it is.
+
+        Raises:
+            UnknownNameError: If there is no such name; the message lists those that there are.
+            InputError: If a setting is unknown or has a value that is not allowed.
+        """
+        if isinstance(component, str):
+            return self[component](*args, **settings)
+        if isinstance(component, type):
+            return component(*args, **settings)
+        if args or settings:
+            raise InputError(f"{component!r} has its settings already: {', '.join(settings)} can't be changed.")
+        return component
+
+
+@lru_cache(maxsize=None)
+def _foreign(group: str) -> dict[str, EntryPoint]:
+    """The entries of other packages; looked up once, as that searches the whole installation."""
+    return {canonical(entry.name): entry for entry in entry_points(group=group)}

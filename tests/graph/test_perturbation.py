@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from helpers import pair_graphs
 from purigraph.errors import GraphError, ModelFileError
-from purigraph.files import read_tensors, write_tensors
+from purigraph.tensor_files import read_tensors, write_tensors
 from purigraph.graph import PairGraph, read_data
 from purigraph.graph.perturbation import Perturbation
 

@@ -27,7 +27,6 @@ from pydantic.errors import PydanticUserError
 from purigraph.attacks.base import Attack, Scene
 from purigraph.attacks.dice import DICE
 from purigraph.attacks.evolutionary import Evolutionary
-from purigraph.attacks.losses import Loss, losses
 from purigraph.attacks.lrbcd import LRBCD
 from purigraph.attacks.pgd import PGD
 from purigraph.attacks.prbcd import PRBCD
@@ -38,7 +37,7 @@ from purigraph.errors import InputError
 from purigraph.registry import Registry
 from purigraph.settings import what_was_meant
 
-attacks: Registry[type[Attack]] = Registry("attack")
+attacks: Registry[type[Attack]] = Registry("attack", "purigraph.attacks")
 attacks.register("prbcd")(PRBCD)
 attacks.register("lrbcd")(LRBCD)
 attacks.register("pgd")(PGD)
@@ -100,13 +99,11 @@ __all__ = [
     "PRBCD",
     "Attack",
     "Evolutionary",
-    "Loss",
     "RandomFlip",
     "Scene",
     "Verdict",
     "Victim",
     "attacks",
     "create",
-    "losses",
     "paper_settings",
 ]

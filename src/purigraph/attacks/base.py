@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from purigraph.attacks.losses import losses
+from purigraph import losses
 from purigraph.attacks.memory import Memory
 from purigraph.attacks.victim import Model, Verdict, Victim, frozen
 from purigraph.errors import BudgetError, InputError
@@ -23,6 +23,7 @@ from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
 from purigraph.model_checks import refuse_caches
+from purigraph.registry import canonical
 
 Input: TypeAlias = Data | tuple[Any, Any]
 
@@ -51,7 +52,7 @@ class Scene:
     start: Perturbation | None
     generator: torch.Generator
     memory: Memory
-    progress: bool
+    progress: bool | None
 
     def start_codes(self) -> Tensor:
         """The start's flips as codes i * N + j, ascending; empty if there is no start."""
@@ -68,14 +69,14 @@ class Attack(ABC):
     than either.
 
     Args:
-        loss: name of what is maximised (`purigraph.attacks.losses`); also breaks ties between equal accuracies.
+        loss: name of what is maximised (`purigraph.losses`); also breaks ties between equal accuracies.
     """
 
     knows_local_budgets: ClassVar[bool] = True
 
-    def __init__(self, *, loss: str = "tanh_margin") -> None:
-        self.loss = loss
-        self._loss = losses[loss]
+    def __init__(self, *, loss: str = "tanh-margin") -> None:
+        self.loss = canonical(loss)
+        self._loss = losses.create(loss)
 
     @final
     def __call__(
@@ -90,7 +91,7 @@ class Attack(ABC):
         start: Perturbation | None = None,
         restarts: int = 1,
         checkpoint: str | Path | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
     ) -> Perturbation:
         """Find the flips that hurt the model's accuracy on the targets most.
 

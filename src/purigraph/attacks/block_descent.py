@@ -96,7 +96,7 @@ class BlockDescent(Attack):
             return Perturbation(scene.graph.num_nodes)
         rate = self.learning_factor * max(math.log2(space.size / size), 1.0)
         rate *= scene.limits.total / scene.graph.num_nodes / 2
-        with progress(type(self).__name__, sum(self._steps), enabled=scene.progress) as report:
+        with progress(type(self).__name__, sum(self._steps), scene.progress) as report:
             climb = _Climb.resume(scene) or _Climb(Block.sample(space, size, scene))
             while climb.step < sum(self._steps):
                 if climb.step < sum(self._steps[:2]):

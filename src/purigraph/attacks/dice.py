@@ -24,7 +24,7 @@ class DICE(Attack):
         add_share: the share of the budget that joins; the rest cuts, as long as there is something to cut.
     """
 
-    def __init__(self, *, loss: str = "tanh_margin", add_share: float = 0.5) -> None:
+    def __init__(self, *, loss: str = "tanh-margin", add_share: float = 0.5) -> None:
         super().__init__(loss=loss)
         if not 0 <= add_share <= 1:
             raise InputError(f"DICE: add_share must be between 0 and 1, not {add_share}.")

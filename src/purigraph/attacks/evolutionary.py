@@ -51,7 +51,7 @@ class Evolutionary(Attack):
     def __init__(
         self,
         *,
-        loss: str = "tanh_margin",
+        loss: str = "tanh-margin",
         population: int = 64,
         generations: int = 200,
         tournament: int = 3,
@@ -76,7 +76,7 @@ class Evolutionary(Attack):
     def _run(self, scene: Scene) -> Perturbation:
         kept = scene.memory.recall()
         everyone, done = self._first(scene) if kept is None else _resume(kept, scene)
-        with progress("Evolutionary", self.generations, enabled=scene.progress) as report:
+        with progress("Evolutionary", self.generations, scene.progress) as report:
             for generation in range(done, self.generations):
                 children = []
                 for _ in range(self.population):

@@ -24,7 +24,7 @@ class LRBCD(BlockDescent):
     nodes and of the whole. See `BlockDescent` for the rest.
 
     Args:
-        loss: what is maximised (`purigraph.attacks.losses`).
+        loss: what is maximised (`purigraph.losses`).
         local: $\lambda$, used when the budget of the call names none.
         epochs: steps with resampling.
         fine_tune_epochs: steps on the best block, with falling rate.
@@ -41,7 +41,7 @@ class LRBCD(BlockDescent):
     def __init__(
         self,
         *,
-        loss: str = "tanh_margin",
+        loss: str = "tanh-margin",
         local: float = 0.5,
         epochs: int = 400,
         fine_tune_epochs: int = 100,

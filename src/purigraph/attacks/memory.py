@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,10 +9,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from purigraph.checkpoints import Checkpoint
-
-# An attack's epoch takes from milliseconds to a minute: by the clock, then, and not by epochs.
-_SECONDS_BETWEEN = 20.0
+from purigraph import checkpoints
+from purigraph.checkpoints import Checkpointer
 
 State: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
 
@@ -28,8 +25,9 @@ class Memory:
     """
 
     def __init__(self, path: str | Path | None, purpose: str, generator: torch.Generator) -> None:
-        self._path, self._purpose, self._generator = path, purpose, generator
-        self._kept = time.monotonic()
+        self._generator = generator
+        folder, name = (None, "") if path is None else (Path(path).parent, Path(path).name)
+        self._file = Checkpointer(folder, name, purpose)
 
     def recall(self) -> State | None:
         """What was kept last, with the generator as it was then; None at the beginning.
@@ -37,21 +35,22 @@ class Memory:
         Raises:
             ModelFileError: when the file is damaged or belongs to another run.
         """
-        found = None if self._path is None else Checkpoint.load(self._path, self._purpose)
+        found = self._file.resume()
         if found is None:
             return None
-        self._generator.set_state(found.tensors.pop("generator"))
-        return found.tensors, found.values
+        tensors = dict(found.tensors)
+        self._generator.set_state(tensors.pop("generator"))
+        return tensors, dict(found.values)
 
     def keep(self, state: Callable[[], State]) -> None:
         """Write the state if the last one is old; it is asked for only then."""
-        if self._path is None or time.monotonic() - self._kept < _SECONDS_BETWEEN:
-            return
-        tensors, values = state()
-        Checkpoint(self._purpose, {**tensors, "generator": self._generator.get_state()}, values).save(self._path)
-        self._kept = time.monotonic()
+
+        def whole() -> checkpoints.State:
+            tensors, values = state()
+            return checkpoints.State({**tensors, "generator": self._generator.get_state()}, values)
+
+        self._file.offer(whole)
 
     def forget(self) -> None:
         """Remove the file: the attack is over."""
-        if self._path is not None:
-            Path(self._path).unlink(missing_ok=True)
+        self._file.clear()

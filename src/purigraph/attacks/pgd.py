@@ -14,7 +14,7 @@ class PGD(BlockDescent):
     110 bytes per entry at its peak (half a gigabyte there); what the model takes is its own affair.
 
     Args:
-        loss: what is maximised (`purigraph.attacks.losses`).
+        loss: what is maximised (`purigraph.losses`).
         epochs: steps.
         rounding: whether the last third of them brings the weights to whole flips.
         learning_factor: of the learning rate.
@@ -24,7 +24,7 @@ class PGD(BlockDescent):
     def __init__(
         self,
         *,
-        loss: str = "tanh_margin",
+        loss: str = "tanh-margin",
         epochs: int = 200,
         rounding: bool = True,
         learning_factor: float = 100.0,

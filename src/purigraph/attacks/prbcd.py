@@ -13,7 +13,7 @@ class PRBCD(BlockDescent):
     $\sum_e p_e \leq \Delta$. See `BlockDescent` for the steps and the learning rate.
 
     Args:
-        loss: what is maximised (`purigraph.attacks.losses`).
+        loss: what is maximised (`purigraph.losses`).
         epochs: steps with resampling.
         fine_tune_epochs: steps on the best block, with falling rate.
         rounding: whether these steps bring the weights to whole flips, which makes the attack several points
@@ -26,7 +26,7 @@ class PRBCD(BlockDescent):
     def __init__(
         self,
         *,
-        loss: str = "tanh_margin",
+        loss: str = "tanh-margin",
         epochs: int = 400,
         fine_tune_epochs: int = 100,
         rounding: bool = True,

@@ -29,7 +29,7 @@ def paper_settings(attack: str, dataset: str, *, on_gpr_gae: bool) -> dict[str, 
     50000
     """
     settings: dict[str, Any] = {
-        "loss": "margin" if on_gpr_gae else "tanh_margin",
+        "loss": "margin" if on_gpr_gae else "tanh-margin",
         "epochs": 400,
         "rounding": False,
         "learning_factor": 100.0,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from purigraph.attacks.both_directions import both_directions
-from purigraph.attacks.losses import Loss
+from purigraph.losses import Loss
 from purigraph.attacks.union import Union
 from purigraph.errors import InputError, UnsupportedModelError
 from purigraph.graph.pair_graph import PairGraph

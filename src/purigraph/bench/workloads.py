@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from purigraph.attacks import PRBCD, losses
+from purigraph import losses
+from purigraph.attacks import PRBCD
 from purigraph.attacks.projections import project_global
 from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Victim, frozen
@@ -174,7 +175,7 @@ class PrbcdOnGcn(Workload):
     def ours(self) -> object:
         """Our PRBCD."""
         attack = PRBCD(
-            epochs=self.epochs, fine_tune_epochs=0, block_size=self.block, final_samples=1, loss="tanh_margin"
+            epochs=self.epochs, fine_tune_epochs=0, block_size=self.block, final_samples=1, loss="tanh-margin"
         )
         return attack(self.model, self.data, self.data.y, self.targets, self.flips, seed=0)
 
@@ -188,7 +189,7 @@ class PrbcdOnGcn(Workload):
             epochs=self.epochs,
             epochs_resampling=self.epochs,
             max_final_samples=1,
-            loss="tanh_margin",
+            loss="tanh-margin",
             log=False,
         )
         torch.manual_seed(0)
@@ -212,7 +213,7 @@ class AdaptiveEpoch(Workload):
         union = Union(self.graph, sample_non_edges(self.graph, self.block, generator))
         weight = torch.full((self.block,), 1e-3)
         with frozen(self.model):
-            victim = Victim(self.model, self.data.x, self.data.y, self.targets, losses["margin"])
+            victim = Victim(self.model, self.data.x, self.data.y, self.targets, losses.create("margin"))
             _, gradient = victim.gradient(union, weight)
         return project_global(weight + gradient, self.graph.num_pairs // 10)
 

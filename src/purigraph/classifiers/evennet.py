@@ -6,14 +6,14 @@ from types import MappingProxyType
 
 from torch import Tensor, nn
 
-from purigraph.classifiers.base import Classifier, NodeFeatures, classifiers
+from purigraph.classifiers.base import Classifier, NodeFeatures, registry
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.mlp import MLP
 from purigraph.classifiers.polynomial import pagerank_coefficients, polynomial_filter
-from purigraph.errors import InputError
+from purigraph.settings import setting
 
 
-@classifiers.register("evennet")
+@registry.register("evennet")
 class EvenNet(Classifier):
     r"""The even-polynomial network of `Lei et al. (2022) <https://arxiv.org/abs/2205.13892>`_.
 
@@ -23,48 +23,22 @@ class EvenNet(Classifier):
     $\hat A$, which would mix odd hops into even powers. The learnt $\gamma$ start as PageRank's,
     $\alpha (1-\alpha)^{2k}$ and $(1-\alpha)^K$ for the last.
 
-    Args:
-        in_channels: F, the number of features.
-        out_channels: C, the number of classes.
-        hidden_channels: The width of the MLP's hidden layers; 64 in the paper, 256 for OGB-arXiv.
-        num_layers: The MLP's number of layers.
-        hops: K, even.
-        alpha: Of the coefficients that training starts from, in (0, 1].
-        dropout: The share that is dropped before every layer of the MLP.
-
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
 
     paper_hyper = MappingProxyType({"ogbn-arxiv": {"hidden_channels": 256}})
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        hops: int = 10,
-        alpha: float = 0.1,
-        dropout: float = 0.5,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            hidden_channels=hidden_channels,
-            num_layers=num_layers,
-            hops=hops,
-            alpha=alpha,
-            dropout=dropout,
-        )
-        if hops % 2:
-            raise InputError(f"EvenNet: hops must be even, not {hops}.")
-        if not 0 < alpha <= 1:
-            raise InputError(f"EvenNet: alpha must be in (0, 1], not {alpha!r}.")
+    hidden_channels: int = setting("The width of the MLP's hidden layers.", default=64, ge=1)
+    num_layers: int = setting("The number of layers of the MLP.", default=2, ge=1)
+    hops: int = setting("K, even.", default=10, ge=2, multiple_of=2)
+    alpha: float = setting("Of the coefficients that training starts from.", default=0.1, gt=0, le=1)
+    dropout: float = setting("The share that is dropped before every layer of the MLP.", default=0.5, ge=0, lt=1)
+
+    def _build(self) -> None:
         self.mlp = MLP(
-            in_channels, out_channels, hidden_channels=hidden_channels, num_layers=num_layers, dropout=dropout
+            self.in_channels, self.out_channels, hidden_channels=self.hidden_channels, num_layers=self.num_layers, dropout=self.dropout
         )
-        self.coefficients = nn.Parameter(pagerank_coefficients(hops // 2, alpha, step=2))
+        self.coefficients = nn.Parameter(pagerank_coefficients(self.hops // 2, self.alpha, step=2))
 
     def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Classify every node; see `Classifier.forward`."""

@@ -9,17 +9,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from purigraph.classifiers.base import Classifier, NodeFeatures, classifiers
+from purigraph.classifiers.base import Classifier, NodeFeatures, registry
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.first_layer import FirstLayer
 from purigraph.classifiers.propagation import propagate
 from purigraph.errors import InputError
+from purigraph.settings import setting
 
 # exp of this is finite in single precision, with room to multiply.
 _LARGEST_EXPONENT = 60.0
 
 
-@classifiers.register("gat")
+@registry.register("gat")
 class GAT(Classifier):
     r"""The graph attention network of `Veličković et al. (2018) <https://arxiv.org/abs/1710.10903>`_.
 
@@ -35,62 +36,29 @@ class GAT(Classifier):
     weight 0, and with a gradient that vanishes on the way there, which hides new edges from an attacker. On unweighted
     graphs c makes no difference.
 
-    Args:
-        in_channels: F, the number of features.
-        out_channels: C, the number of classes.
-        hidden_channels: The width of the hidden layers, all heads together.
-        num_layers: The number of layers.
-        heads: The heads of the hidden layers, whose outputs stand side by side; the last layer has one.
-        dropout: The share that is dropped after every hidden layer.
-        input_dropout: The share of the features that is dropped.
-        attention_dropout: The share of the attention that is dropped.
-        negative_slope: Of the LeakyReLU.
-        weight_exponent: c, at least 1 (below, the gradient at weight 0 is infinite).
-
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
 
-    _shares = ("dropout", "input_dropout", "attention_dropout")
+    hidden_channels: int = setting("The width of the hidden layers, all heads together.", default=64, ge=1)
+    num_layers: int = setting("The number of layers.", default=2, ge=1)
+    heads: int = setting("The heads of the hidden layers, whose outputs stand side by side; the last layer has one.", default=1, ge=1)
+    dropout: float = setting("The share that is dropped after every hidden layer.", default=0.5, ge=0, lt=1)
+    input_dropout: float = setting("The share of the features that is dropped.", default=0.0, ge=0, lt=1)
+    attention_dropout: float = setting("The share of the attention that is dropped.", default=0.0, ge=0, lt=1)
+    negative_slope: float = setting("Of the LeakyReLU.", default=0.2)
+    weight_exponent: float = setting("c; below 1 the gradient at weight 0 would be infinite.", default=1.0, ge=1)
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        heads: int = 1,
-        dropout: float = 0.5,
-        input_dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        negative_slope: float = 0.2,
-        weight_exponent: float = 1.0,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            hidden_channels=hidden_channels,
-            num_layers=num_layers,
-            heads=heads,
-            dropout=dropout,
-            input_dropout=input_dropout,
-            attention_dropout=attention_dropout,
-            negative_slope=negative_slope,
-            weight_exponent=weight_exponent,
-        )
-        if hidden_channels % heads:
-            raise InputError(f"GAT: hidden_channels ({hidden_channels}) must be a multiple of heads ({heads}).")
-        if not weight_exponent >= 1:
-            raise InputError(f"GAT: weight_exponent must be at least 1, not {weight_exponent!r}.")
-        self.weight_exponent = weight_exponent
-        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.first = FirstLayer(widths[0], widths[1], bias=False, dropout=input_dropout)
+    def _build(self) -> None:
+        if self.hidden_channels % self.heads:
+            raise InputError(f"GAT: hidden_channels ({self.hidden_channels}) must be a multiple of heads ({self.heads}).")
+        widths = [self.in_channels, *[self.hidden_channels] * (self.num_layers - 1), self.out_channels]
+        self.first = FirstLayer(widths[0], widths[1], bias=False, dropout=self.input_dropout)
         self.others = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
         self.attention = nn.ModuleList(
-            Attention(width, 1 if last else heads, dropout=attention_dropout, negative_slope=negative_slope)
-            for width, last in zip(widths[1:], [*[False] * (num_layers - 1), True], strict=True)
+            Attention(width, 1 if last else self.heads, dropout=self.attention_dropout, negative_slope=self.negative_slope)
+            for width, last in zip(widths[1:], [*[False] * (self.num_layers - 1), True], strict=True)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.drop = nn.Dropout(self.dropout)
         for layer in (self.first, *self.others):
             nn.init.xavier_uniform_(layer.weight)
 
@@ -101,7 +69,7 @@ class GAT(Classifier):
         weight = edges.weight if self.weight_exponent == 1 else edges.weight**self.weight_exponent
         h = self.attention[0](h, edges, weight)
         for layer, attention in zip(self.others, list(self.attention)[1:], strict=True):
-            h = attention(layer(self.dropout(h.relu())), edges, weight)
+            h = attention(layer(self.drop(h.relu())), edges, weight)
         return h
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from purigraph.classifiers.base import Classifier, NodeFeatures, classifiers
+from purigraph.classifiers.base import Classifier, NodeFeatures, registry
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.mlp import MLP
 from purigraph.classifiers.polynomial import polynomial_filter, random_coefficients
+from purigraph.settings import setting
 
 
-@classifiers.register("gprgnn")
+@registry.register("gprgnn")
 class GPRGNN(Classifier):
     r"""The generalised PageRank network of `Chien et al. (2021) <https://arxiv.org/abs/2006.07988>`_.
 
@@ -20,39 +21,19 @@ class GPRGNN(Classifier):
     with learnt $\gamma$, which may become negative. They start at random: uniform in $\pm\sqrt{3/(K+1)}$, divided by
     the sum of their absolute values.
 
-    Args:
-        in_channels: F, the number of features.
-        out_channels: C, the number of classes.
-        hidden_channels: The width of the MLP's hidden layers.
-        num_layers: The MLP's number of layers.
-        hops: K.
-        dropout: The share that is dropped before every layer of the MLP.
-
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        hops: int = 10,
-        dropout: float = 0.2,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            hidden_channels=hidden_channels,
-            num_layers=num_layers,
-            hops=hops,
-            dropout=dropout,
-        )
+    hidden_channels: int = setting("The width of the MLP's hidden layers.", default=64, ge=1)
+    num_layers: int = setting("The number of layers of the MLP.", default=2, ge=1)
+    hops: int = setting("K.", default=10, ge=1)
+    dropout: float = setting("The share that is dropped before every layer of the MLP.", default=0.2, ge=0, lt=1)
+
+    def _build(self) -> None:
         self.mlp = MLP(
-            in_channels, out_channels, hidden_channels=hidden_channels, num_layers=num_layers, dropout=dropout
+            self.in_channels, self.out_channels, hidden_channels=self.hidden_channels, num_layers=self.num_layers, dropout=self.dropout
         )
-        self.coefficients = nn.Parameter(random_coefficients(hops))
+        self.coefficients = nn.Parameter(random_coefficients(self.hops))
 
     def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Classify every node; see `Classifier.forward`."""

@@ -10,19 +10,19 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from purigraph.classifiers.base import Classifier, NodeFeatures, classifiers
+from purigraph.classifiers.base import Classifier, NodeFeatures, registry
 from purigraph.classifiers.diffusion import Diffusion, pagerank
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.first_layer import FirstLayer
 from purigraph.classifiers.propagation import Pattern, propagate
 from purigraph.classifiers.weighted_median import distance_to_neighbours, median_index
-from purigraph.errors import InputError
+from purigraph.settings import setting
 
 # exp of this is finite in single precision, with room to multiply.
 _LARGEST_EXPONENT = 60.0
 
 
-@classifiers.register("soft-median")
+@registry.register("soft-median")
 class SoftMedianGDC(Classifier):
     r"""Soft Median with graph diffusion, by `Geisler et al. (2021) <https://arxiv.org/abs/2110.14038>`_.
 
@@ -36,19 +36,6 @@ class SoftMedianGDC(Classifier):
     A neighbour far from the median counts little. T to infinity is the weighted mean, T to 0 the neighbour nearest to
     the median. Differentiable through the diffusion, so that it can be attacked adaptively.
 
-    Args:
-        in_channels: F, the number of features.
-        out_channels: C, the number of classes.
-        hidden_channels: The width of the hidden layers; 64 in the paper, 256 for OGB-arXiv.
-        num_layers: 2 in the paper, 3 for OGB-arXiv.
-        temperature: T; 0.2 in the paper, 5 for OGB-arXiv.
-        alpha: The teleport probability; 0.15 in the paper, 0.1 for OGB-arXiv.
-        top_k: k.
-        dropout: The share that is dropped after every hidden layer.
-        input_dropout: The share of the features that is dropped.
-        tolerance: Of the diffusion; see `purigraph.classifiers.diffusion.pagerank`.
-        exact_below: With fewer nodes than this the diffusion is an exact inverse, N x N.
-
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
 
@@ -56,47 +43,22 @@ class SoftMedianGDC(Classifier):
         {"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1}}
     )
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        hidden_channels: int = 64,
-        num_layers: int = 2,
-        temperature: float = 0.2,
-        alpha: float = 0.15,
-        top_k: int = 64,
-        dropout: float = 0.5,
-        input_dropout: float = 0.0,
-        tolerance: float = 1e-4,
-        exact_below: int = 1000,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            hidden_channels=hidden_channels,
-            num_layers=num_layers,
-            temperature=temperature,
-            alpha=alpha,
-            top_k=top_k,
-            dropout=dropout,
-            input_dropout=input_dropout,
-            tolerance=tolerance,
-            exact_below=exact_below,
-        )
-        if not temperature > 0:
-            raise InputError(f"SoftMedianGDC: temperature must be positive, not {temperature!r}.")
-        if not 0 < alpha < 1:
-            raise InputError(f"SoftMedianGDC: alpha must be in (0, 1), not {alpha!r}.")
-        if not tolerance > 0:
-            raise InputError(f"SoftMedianGDC: tolerance must be positive, not {tolerance!r}.")
-        self.temperature, self.alpha, self.top_k = temperature, alpha, top_k
-        self.tolerance, self.exact_below = tolerance, exact_below
-        widths = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.first = FirstLayer(widths[0], widths[1], bias=False, dropout=input_dropout)
+    hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
+    num_layers: int = setting("The number of layers.", default=2, ge=1)
+    temperature: float = setting("T.", default=0.2, gt=0)
+    alpha: float = setting("The teleport probability.", default=0.15, gt=0, lt=1)
+    top_k: int = setting("k.", default=64, ge=1)
+    dropout: float = setting("The share that is dropped after every hidden layer.", default=0.5, ge=0, lt=1)
+    input_dropout: float = setting("The share of the features that is dropped.", default=0.0, ge=0, lt=1)
+    tolerance: float = setting("Of the diffusion; see `purigraph.kernels.diffusion.pagerank`.", default=1e-4, gt=0)
+    exact_below: int = setting("With fewer nodes than this the diffusion is an exact inverse, N x N.", default=1000, ge=0)
+
+    def _build(self) -> None:
+        widths = [self.in_channels, *[self.hidden_channels] * (self.num_layers - 1), self.out_channels]
+        self.first = FirstLayer(widths[0], widths[1], bias=False, dropout=self.input_dropout)
         self.others = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
         self.biases = nn.ParameterList(nn.Parameter(torch.zeros(width)) for width in widths[1:])
-        self.dropout = nn.Dropout(dropout)
+        self.drop = nn.Dropout(self.dropout)
         self._diffusions = _Memo()
         for layer in (self.first, *self.others):
             nn.init.xavier_uniform_(layer.weight)
@@ -111,7 +73,7 @@ class SoftMedianGDC(Classifier):
                 self._diffusions.put(edge_index, h, diffusion)
         h = soft_median(h, diffusion, self.temperature) + self.biases[0]
         for layer, bias in zip(self.others, list(self.biases)[1:], strict=True):
-            h = soft_median(layer(self.dropout(h.relu())), diffusion, self.temperature) + bias
+            h = soft_median(layer(self.drop(h.relu())), diffusion, self.temperature) + bias
         return h
 
     def diffuse(self, edges: Edges) -> Diffusion:

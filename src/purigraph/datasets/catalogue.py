@@ -73,7 +73,7 @@ class Dataset:
         )
 
 
-catalogue: Registry[Dataset] = Registry("dataset")
+catalogue: Registry[Dataset] = Registry("dataset", "purigraph.datasets")
 
 
 def register(

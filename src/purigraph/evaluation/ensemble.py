@@ -18,9 +18,8 @@ from purigraph.evaluation.robust_accuracy import Evaluation, Model, Record, eval
 from purigraph.graph.budget import Kind
 from purigraph.graph.perturbation import Perturbation
 from purigraph.protection import Protected
-from purigraph.purifiers import GPRGAE
 
-VIEWS = ("model", "transfer", "fewer steps", "more steps")
+VIEWS = ("model", "transfer", "fewer-steps", "more-steps")
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Member:
         attack: the attack's registered name.
         settings: its hyper-parameters.
         view: what it is found on: the "model" itself, the "transfer" model, or the model with its purifier at
-            another number of steps ("fewer steps", "more steps").
+            another number of steps ("fewer-steps", "more-steps").
         start: the name of an earlier member whose perturbation it begins from; from nothing if that was left out.
         needs_local: whether it obeys local budgets as well, so that it may rightly be weaker than others.
     """
@@ -50,16 +49,16 @@ def default_ensemble(epochs: int = 400, fine_tune_epochs: int = 100, block_size:
     block = {"epochs": epochs, "fine_tune_epochs": fine_tune_epochs, "block_size": block_size}
     evolutionary = {"loss": "margin", "generations": max(epochs // 2, 1)}
     return [
-        Member("transferred prbcd", "prbcd", {**block, "loss": "tanh_margin"}, view="transfer"),
-        Member("transferred lrbcd", "lrbcd", {**block, "loss": "tanh_margin"}, view="transfer", needs_local=True),
+        Member("transferred prbcd", "prbcd", {**block, "loss": "tanh-margin"}, view="transfer"),
+        Member("transferred lrbcd", "lrbcd", {**block, "loss": "tanh-margin"}, view="transfer", needs_local=True),
         Member("prbcd margin", "prbcd", {**block, "loss": "margin"}),
-        Member("prbcd tanh_margin", "prbcd", {**block, "loss": "tanh_margin"}),
-        Member("prbcd elu_margin", "prbcd", {**block, "loss": "elu_margin"}),
-        Member("prbcd masked_cross_entropy", "prbcd", {**block, "loss": "masked_cross_entropy"}),
+        Member("prbcd tanh-margin", "prbcd", {**block, "loss": "tanh-margin"}),
+        Member("prbcd elu-margin", "prbcd", {**block, "loss": "elu-margin"}),
+        Member("prbcd masked-cross-entropy", "prbcd", {**block, "loss": "masked-cross-entropy"}),
         Member("lrbcd margin", "lrbcd", {**block, "loss": "margin"}, needs_local=True),
         Member("prbcd from transferred", "prbcd", {**block, "loss": "margin"}, start="transferred prbcd"),
-        Member("prbcd, fewer steps", "prbcd", {**block, "loss": "margin"}, view="fewer steps"),
-        Member("prbcd, more steps", "prbcd", {**block, "loss": "margin"}, view="more steps"),
+        Member("prbcd, fewer steps", "prbcd", {**block, "loss": "margin"}, view="fewer-steps"),
+        Member("prbcd, more steps", "prbcd", {**block, "loss": "margin"}, view="more-steps"),
         Member("evolutionary", "evolutionary", evolutionary, start="transferred prbcd"),
     ]
 
@@ -219,10 +218,8 @@ def _views(model: Model, transfer_from: Model | None) -> dict[str, Model]:
     views: dict[str, Model] = {"model": model}
     if isinstance(model, Protected):
         views["transfer"] = model.unprotected()
-        if isinstance(model.purifier, GPRGAE) and model.threshold is None:
-            steps = model.purifier.config.max_steps
-            views["fewer steps"] = model.with_purifier(model.purifier.with_settings(max_steps=max(steps // 2, 1)))
-            views["more steps"] = model.with_purifier(model.purifier.with_settings(max_steps=2 * steps))
+        if model.threshold is None:
+            views |= {name: model.with_purifier(variant) for name, variant in model.purifier.variants().items()}
     if transfer_from is not None:
         views["transfer"] = transfer_from
     return views

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
-from typing import ClassVar, overload
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, overload
 
-from torch import Tensor, nn
+import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import InputError
 from purigraph.graph import PairGraph, read_data, read_edge_index
+from purigraph.pretrained import Pretrained, SavedComponents
 
 
-class Purifier(nn.Module, ABC):
+class Purifier(Pretrained):
     """A purifier gives every edge of a graph a weight in [0, 1].
 
-    A subclass writes `purify`. The two public faces come from here:
+    A subclass writes `purify`, and `fit` if there is something to learn. The two public faces come from here:
 
     - called on a PyG `Data` it is a transform: a new `Data` with `edge_weight`, the input untouched, so that it can
       stand in `T.Compose([..., purifier])`;
@@ -26,12 +29,35 @@ class Purifier(nn.Module, ABC):
     A purifier is always in inference mode when it purifies: `train()` on a model around it changes nothing.
     """
 
-    #: Whether the result can hold edges that the input has not (their ends are then in the new `edge_index`).
-    adds_edges: ClassVar[bool] = False
+    #: Settings of `fit` that make it short, for trials and tests (see `Configured.trial_settings`).
+    trial_fit: ClassVar[Mapping[str, Any]] = {}
+
+    @property
+    def adds_edges(self) -> bool:
+        """Whether the result can hold edges that the input has not. Such a purifier returns graphs, not weights."""
+        return False
 
     @abstractmethod
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
-        """The graph with purified weights. Shapes: x (N, F); differentiable in the weights where it can be."""
+        """Return the graph with purified weights. Shapes: x (N, F); differentiable in the weights where it can be."""
+
+    def fit(self, data: Data, *, validation: Data | None = None, seed: int = 0, **settings: Any) -> Purifier:
+        """Learn from a trusted graph. A purifier that has nothing to learn returns itself."""
+        if settings:
+            raise InputError(f"{type(self).__name__} has nothing to learn, so fit takes no {', '.join(settings)}.")
+        return self
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it can be trusted to purify: it has learned what it has to."""
+        return True
+
+    def variants(self) -> Mapping[str, Purifier]:
+        """Return versions of this purifier that an attack may be easier to find on, by name; none by default.
+
+        The ensemble of `purigraph.worst_case` also attacks through these and transfers what it finds.
+        """
+        return {}
 
     @overload
     def forward(self, x: Data) -> Data: ...
@@ -52,22 +78,48 @@ class Purifier(nn.Module, ABC):
         if self.adds_edges:
             raise InputError(
                 f"{type(self).__name__} can add edges, so weights for the given edge_index are not its whole result: "
-                "call it on a Data, or use purify(x, graph)."
+                "call it on a Data, or use purify_edges(x, edge_index)."
             )
+        return self.purify_edges(x, edge_index, edge_weight)[1]
+
+    def purify_edges(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, presence: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        r"""Purify an edge list: the edges (2, M') and their weights (M',), differentiable.
+
+        Where no edges can be added, the edges are the given ones in the given order.
+
+        Args:
+            x: (N, F).
+            edge_index: (2, M).
+            edge_weight: (M,). Default: ones.
+            presence: (M,) in [0, 1], to what share each edge is there; see `relaxed`. Default: all of it.
+        """
         graph, entries = read_edge_index(edge_index, edge_weight, x.shape[0])
-        return entries.spread(self._checked(x, graph).weight).to(entries.weight.dtype)
+        if presence is None:
+            purified = self.purify(x, graph)
+        else:
+            purified = self.purify_parts(x, graph, entries.collect(presence, graph.num_pairs))
+        if self.adds_edges:
+            loops = entries.pair < 0
+            edges, weight = purified.edge_index()
+            return (
+                torch.cat([edges, edge_index[:, loops]], dim=1),
+                torch.cat([weight, entries.weight[loops].to(weight.dtype)]).to(entries.weight.dtype),
+            )
+        return edge_index, entries.spread(purified.weight).to(entries.weight.dtype)
 
     def purify_parts(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
-        """Purify a graph whose pairs are there to the shares `presence` (E,); `graph` has their weights as a whole.
+        """Purify a graph whose pairs are there to the shares `presence` (E,); `graph` has their full weights.
 
-        A purifier that puts weights of its own in the place of the given ones does better than this: it keeps what is
-        absent absent at every step, and not only at the last.
+        A purifier that replaces the given weights by its own overrides this: what is absent must stay absent at every
+        step, and not only at the last.
         """
         purified = self.purify(x, graph.with_weight(graph.weight * presence))
         return purified.with_weight(purified.weight * presence)
 
     def relaxed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor) -> Tensor:
-        r"""Purified weights where edges are there only in part: what a gradient-based attack differentiates.
+        r"""Return purified weights where edges are there only in part: what a gradient-based attack differentiates.
 
         An attacker flips edges by halves, $\pi \in [0, 1]$, before it settles on whole flips. A purifier's answer must
         then lie between its answers with and without the edge. Handed over as a small weight, an absent edge would
@@ -76,25 +128,24 @@ class Purifier(nn.Module, ABC):
 
         Shapes: x (N, F), edge_index (2, M), edge_weight (M,), presence (M,) give (M,); differentiable in `presence`.
         """
-        graph, entries = read_edge_index(edge_index, edge_weight, x.shape[0])
-        if x.shape[0] != graph.num_nodes:
-            raise InputError(f"x has {x.shape[0]} rows, but the graph has {graph.num_nodes} nodes.")
-        purified = self.purify_parts(x, graph, entries.collect(presence, graph.num_pairs))
-        return entries.spread(purified.weight).to(entries.weight.dtype)
+        if self.adds_edges:
+            raise InputError(f"{type(self).__name__} can add edges: use purify_edges(..., presence=...).")
+        return self.purify_edges(x, edge_index, edge_weight, presence)[1]
 
     def _transform(self, data: Data) -> Data:
         if data.x is None:
             raise InputError("data.x is missing: a purifier needs node features.")
-        graph, entries = read_data(data)
-        purified = self._checked(data.x, graph)
+        weight = data.edge_weight if "edge_weight" in data else None
+        read_data(data)  # names what is missing
+        edge_index, edge_weight = self.purify_edges(data.x, data.edge_index, weight)
         result = copy.copy(data)
         if self.adds_edges:
-            result.edge_index, result.edge_weight = purified.edge_index()
-        else:
-            result.edge_weight = entries.spread(purified.weight).to(entries.weight.dtype)
+            for key in [key for key in data.keys() if data.is_edge_attr(key)]:  # noqa: SIM118 (not a mapping)
+                del result[key]  # nobody knows the new edges' values
+            result.edge_index = edge_index
+        result.edge_weight = edge_weight
         return result
 
-    def _checked(self, x: Tensor, graph: PairGraph) -> PairGraph:
-        if x.shape[0] != graph.num_nodes:
-            raise InputError(f"x has {x.shape[0]} rows, but the graph has {graph.num_nodes} nodes.")
-        return self.purify(x, graph)
+
+registry: SavedComponents[Purifier] = SavedComponents("purifier", "purigraph.purifiers")
+Purifier.registry = registry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -74,7 +73,7 @@ def adversarial_train(
     attack: GraphAttack | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> TrainingResult:
     r"""Minimise the loss on the graph that maximises it, anew in every epoch.
 
@@ -98,11 +97,9 @@ def adversarial_train(
         checkpoint: A folder to keep the runs' state in.
         progress: Whether to report on the error stream.
     """
-    started = time.monotonic()
     settings = settings or AdversarialSettings()
-    folder = None if checkpoint is None else Path(checkpoint)
-    labelled = first_labels(
-        build, train, validation, settings=settings.clean(), seed=seed, checkpoint=folder, progress=progress
+    labelled, seconds = first_labels(
+        build, train, validation, settings=settings.clean(), seed=seed, checkpoint=checkpoint, progress=progress
     )
     model = build(seed + SECOND_MODEL)
     attack = attack or graph_attack(settings.attack)
@@ -116,12 +113,8 @@ def adversarial_train(
         validation_graph=_under_attack(attack, model, validation, "val_mask", 2 * seed + 1, settings.clean_epochs),
         first_validation=settings.clean_epochs + 1,
     )
-    run.complete(
-        title=f"{type(model).__name__} adversarial",
-        checkpoint=None if folder is None else folder / "final.safetensors",
-        progress=progress,
-    )
-    return run.result("adversarial", time.monotonic() - started)
+    seconds += run.complete(title=f"{type(model).__name__} adversarial", checkpoint=checkpoint, progress=progress)
+    return run.result("adversarial", seconds)
 
 
 def _under_attack(

@@ -44,16 +44,15 @@ def _vanilla(
     *,
     settings: TrainingSettings,
     seed: int,
-    checkpoint: Path | None,
-    progress: bool,
+    checkpoint: str | Path | None,
+    progress: bool | None,
 ) -> TrainingResult:
-    file = None if checkpoint is None else checkpoint / "final.safetensors"
     return train_classifier(
-        build(seed), train, validation, settings=settings, seed=seed, checkpoint=file, progress=progress
+        build(seed), train, validation, settings=settings, seed=seed, checkpoint=checkpoint, progress=progress
     )
 
 
-regimes: Registry[Regime] = Registry("regime")
+regimes: Registry[Regime] = Registry("regime", "purigraph.regimes")
 regimes.register("vanilla")(Regime(_vanilla, TrainingSettings))
 regimes.register("self")(Regime(self_train, TrainingSettings))
 regimes.register("adversarial")(Regime(adversarial_train, AdversarialSettings, attacks=True))
@@ -69,7 +68,7 @@ def train(
     attack: GraphAttack | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> TrainingResult:
     """Build a classifier by name and train it by a regime.
 
@@ -94,7 +93,7 @@ def train(
     if attack is not None and not chosen.attacks:
         raise InputError(f"The regime {regime!r} takes no attack; adversarial does.")
     if not isinstance(settings, TrainingSettings):
-        settings = chosen.settings.read(settings or {}, regime)
+        settings = chosen.settings(**(settings or {}))
     elif not isinstance(settings, chosen.settings):
         raise InputError(f"The regime {regime!r} takes {chosen.settings.__name__}, not {type(settings).__name__}.")
     if not isinstance(split, InductiveSplit):
@@ -106,7 +105,7 @@ def train(
     def build(model_seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(model_seed)
-            return classifiers.build(classifier, in_channels, out_channels, **(hyper or {})).to(x.device, x.dtype)
+            return classifiers.create(classifier, in_channels, out_channels, **(hyper or {})).to(x.device, x.dtype)
 
     extra = {"attack": attack} if chosen.attacks else {}
     return chosen.run(
@@ -115,7 +114,7 @@ def train(
         split.validation,
         settings=settings,
         seed=seed,
-        checkpoint=None if checkpoint is None else Path(checkpoint),
+        checkpoint=checkpoint,
         progress=progress,
         **extra,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
-from purigraph.attacks.losses import losses
-from purigraph.checkpoints import Checkpoint, optimizer_tensors, restore_optimizer, with_prefix, without_prefix
+from purigraph.checkpoints import Checkpointer, State, optimizer_tensors, restore_optimizer, with_prefix, without_prefix
 from purigraph.classifiers import Classifier
 from purigraph.errors import InputError, PurigraphError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph.splits import MASKS
 from purigraph.kernels import Features
+from purigraph import losses
 from purigraph.metrics import accuracy
 from purigraph.pretrained import Pretrained
 from purigraph.progress import progress as show_progress
@@ -29,10 +28,6 @@ from purigraph.training.settings import TrainingSettings
 
 #: The graph of an epoch: the clean one, or one under attack. The epochs count from 1.
 GraphOfEpoch: TypeAlias = Callable[[int], Data]
-
-# An interruption costs at most so much work, and writing costs a few thousandths of it.
-_SECONDS_BETWEEN_CHECKPOINTS = 10.0
-
 
 @dataclass(frozen=True)
 class TrainingResult:
@@ -47,7 +42,7 @@ class TrainingResult:
         validation_accuracy: At the best epoch, on the same graph as the loss.
         train_losses: Of every epoch.
         validation_losses: Of every epoch that was validated.
-        seconds: What this call took; an interrupted run's earlier part is not counted.
+        seconds: What the run took, the part before an interruption included.
         seed: Of the run.
         settings: Of the run.
     """
@@ -66,9 +61,9 @@ class TrainingResult:
 
     def record(self) -> dict[str, Any]:
         """What is saved beside the model, so that a file says where it comes from."""
-        names = ("regime", "best_epoch", "epochs", "validation_loss", "validation_accuracy", "seconds", "seed")
+        names = ("regime", "best_epoch", "epochs", "validation_loss", "validation_accuracy", "seed")
         values = {name: getattr(self, name) for name in names}
-        return {**values, "settings": self.settings.model_dump(), "purigraph_version": __version__}
+        return {**values, "settings": self.settings.to_json(), "purigraph_version": __version__}
 
 
 class Run:
@@ -111,11 +106,11 @@ class Run:
         self._validation_nodes = validation.val_mask.nonzero().squeeze(1)
         self._validation_labels = validation.y[self._validation_nodes]
         self._train_x, self._validation_x = features(model, train), features(model, validation)
-        self._loss = losses[settings.loss]
+        self._loss = losses.create(settings.loss)
         self._purpose = json.dumps(
             {
                 "model": type(model).__qualname__,
-                "settings": settings.model_dump(),
+                "settings": settings.to_json(),
                 "seed": seed,
                 "start": fingerprint(*model.state_dict().values()),
                 "train": fingerprint(*_contents(train), self._train_nodes, self._train_labels),
@@ -140,29 +135,35 @@ class Run:
             return True
         return self.best_epoch > 0 and self.epochs - self.best_epoch >= self.settings.patience
 
-    def complete(self, *, title: str, checkpoint: str | Path | None, progress: bool) -> None:
-        """Go on to the end, from the checkpoint if there is one, and leave the model at its best epoch."""
-        if checkpoint is not None:
-            self._resume(checkpoint)
+    def complete(self, *, title: str, checkpoint: str | Path | None, progress: bool | None) -> float:
+        """Run to the end, from the checkpoint if there is one, and leave the model at its best epoch.
+
+        Args:
+            title: Of the progress, and the name of the checkpoint.
+            checkpoint: The folder of the checkpoint.
+            progress: See `purigraph.progress`.
+
+        Returns:
+            The seconds that the whole run took.
+        """
+        keeper = Checkpointer(checkpoint, title.replace(" ", "-").lower(), self._purpose)
+        self._resume(keeper)
         with (
             torch.random.fork_rng(self._random_devices()),
             show_progress(title, self.settings.max_epochs, progress) as report,
         ):
             self._seed()
-            saved = time.monotonic()
             while not self.finished:
                 self._epoch()
                 report.update(self.epochs, loss=self.train_losses[-1], validation=self.best_loss)
-                if checkpoint is not None and (
-                    self.finished or time.monotonic() - saved >= _SECONDS_BETWEEN_CHECKPOINTS
-                ):
-                    self._checkpoint().save(checkpoint)
-                    saved = time.monotonic()
+                keeper.offer(self._state)
+            keeper.save(self._state())
         if self.best_epoch == 0:
             raise PurigraphError(f"The validation loss was never finite in {self.epochs} epochs.")
         self.model.load_state_dict(self.best_state)
         self.model.zero_grad(set_to_none=True)
         self.model.eval()
+        return keeper.seconds
 
     def result(self, regime: str, seconds: float) -> TrainingResult:
         """What came out."""
@@ -224,7 +225,7 @@ class Run:
         )
         return logits
 
-    def _checkpoint(self) -> Checkpoint:
+    def _state(self) -> State:
         tensors = {
             **with_prefix("model", self.model.state_dict()),
             **with_prefix("best", self.best_state),
@@ -239,10 +240,10 @@ class Run:
             "train_losses": self.train_losses,
             "validation_losses": self.validation_losses,
         }
-        return Checkpoint(self._purpose, tensors, values)
+        return State(tensors, values)
 
-    def _resume(self, path: str | Path) -> None:
-        found = Checkpoint.load(path, self._purpose)
+    def _resume(self, keeper: Checkpointer) -> None:
+        found = keeper.resume()
         if found is None:
             return
         self.model.load_state_dict(without_prefix("model", found.tensors))

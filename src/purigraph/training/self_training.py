@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -44,23 +43,23 @@ def first_labels(
     *,
     settings: TrainingSettings,
     seed: int,
-    checkpoint: Path | None,
-    progress: bool,
-) -> Data:
-    """The training graph with labels for all nodes; nothing is trained where all are labelled already."""
+    checkpoint: str | Path | None,
+    progress: bool | None,
+) -> tuple[Data, float]:
+    """The training graph with labels for all nodes, and the seconds that took; nothing is trained if all have some."""
     if bool(train.train_mask.all()):
-        return train
+        return train, 0.0
     first = train_classifier(
         build(seed),
         train,
         validation,
         settings=settings,
         seed=seed,
-        checkpoint=None if checkpoint is None else checkpoint / "first.safetensors",
+        checkpoint=checkpoint,
         progress=progress,
         regime="first",
     )
-    return pseudo_label(first.model, train)
+    return pseudo_label(first.model, train), first.seconds
 
 
 def self_train(
@@ -71,7 +70,7 @@ def self_train(
     settings: TrainingSettings | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> TrainingResult:
     """Train a first classifier, label the unlabelled training nodes with it, and train the final one on all.
 
@@ -87,11 +86,9 @@ def self_train(
         checkpoint: A folder to keep both runs' state in.
         progress: Whether to report on the error stream.
     """
-    started = time.monotonic()
     settings = settings or TrainingSettings()
-    folder = None if checkpoint is None else Path(checkpoint)
-    labelled = first_labels(
-        build, train, validation, settings=settings, seed=seed, checkpoint=folder, progress=progress
+    labelled, seconds = first_labels(
+        build, train, validation, settings=settings, seed=seed, checkpoint=checkpoint, progress=progress
     )
     result = train_classifier(
         build(seed + SECOND_MODEL),
@@ -99,8 +96,8 @@ def self_train(
         validation,
         settings=settings,
         seed=seed,
-        checkpoint=None if folder is None else folder / "final.safetensors",
+        checkpoint=checkpoint,
         progress=progress,
         regime="self",
     )
-    return stamped(replace(result, seconds=time.monotonic() - started))
+    return stamped(replace(result, seconds=seconds + result.seconds))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
-from purigraph.settings import Settings
+from purigraph.losses import LossName
+from purigraph.settings import Settings, setting
 
 
 class TrainingSettings(Settings):
@@ -20,31 +19,33 @@ class TrainingSettings(Settings):
     another 0.7: it is the loss that comes nearest to accuracy.)
     """
 
-    loss: Literal["tanh_margin", "cross_entropy"] = "tanh_margin"
-    learning_rate: float = Field(0.01, gt=0)
-    weight_decay: float = Field(0.001, ge=0)
-    max_epochs: int = Field(3000, ge=1)
-    patience: int = Field(200, ge=1)  # stop after so many epochs without a lower validation loss
-    validate_every: int = Field(1, ge=1)
+    loss: LossName = setting("What is minimised, one of `purigraph.losses.names()`.", default="tanh-margin")
+    learning_rate: float = setting("Of Adam.", default=0.01, gt=0)
+    weight_decay: float = setting("Of Adam, on all parameters.", default=0.001, ge=0)
+    max_epochs: int = setting("Training stops after so many epochs at the latest.", default=3000, ge=1)
+    patience: int = setting("Stop after so many epochs without a lower validation loss.", default=200, ge=1)
+    validate_every: int = setting("Validate every so many epochs.", default=1, ge=1)
 
 
 class AttackSettings(Settings):
     """The attack that makes adversarial training graphs; no early stopping, no fine-tuning."""
 
-    name: Literal["prbcd", "lrbcd"] = "prbcd"
-    epsilon: float = Field(0.2, ge=0)
-    epochs: int = Field(20, ge=1)
-    block_size: int = Field(1_000_000, ge=1)
-    learning_factor: float | None = Field(None, gt=0)  # 100 for PRBCD, 20 times that for LRBCD when left out
-    loss: str = "tanh_margin"
-    projection: Literal["greedy", "nearest"] = "greedy"  # of LRBCD
+    name: Literal["prbcd", "lrbcd"] = setting("Which attack.", default="prbcd")
+    epsilon: float = setting("The budget, as a share of the edges at the attacked nodes.", default=0.2, ge=0)
+    epochs: int = setting("Steps of the attack.", default=20, ge=1)
+    block_size: int = setting("Pairs that the attack looks at.", default=1_000_000, ge=1)
+    learning_factor: float | None = setting(
+        "Of the attack's learning rate. None: 100 for PRBCD, 20 times that for LRBCD.", default=None, gt=0
+    )
+    loss: LossName = setting("What the attack maximises.", default="tanh-margin")
+    projection: Literal["greedy", "nearest"] = setting("Of LRBCD.", default="greedy")
 
 
 class AdversarialSettings(TrainingSettings):
     """Adversarial training; the defaults are the paper's."""
 
-    clean_epochs: int = Field(10, ge=0)  # these come first, without adversarial graphs
-    attack: AttackSettings = AttackSettings()
+    clean_epochs: int = setting("Epochs on the clean graph, before the first attack.", default=10, ge=0)
+    attack: AttackSettings = setting("The attack.", default=AttackSettings())
 
     def clean(self) -> TrainingSettings:
         """Of the first classifier, which gives the pseudo-labels: without attacks, and with time to converge."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from torch import nn
@@ -20,7 +19,7 @@ def train_classifier(
     settings: TrainingSettings | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     regime: str = "vanilla",
 ) -> TrainingResult:
     r"""Train a classifier inductively: the training graph holds neither validation nor test nodes.
@@ -36,7 +35,7 @@ def train_classifier(
         validation: x, edge_index, y, val_mask.
         settings: The paper's when left out.
         seed: Of dropout: the same seed gives the same bits.
-        checkpoint: A file to keep the run's state in; an interrupted run goes on from it, to the same bits.
+        checkpoint: A folder to keep the run's state in; an interrupted run goes on from it, to the same bits.
         progress: Whether to report on the error stream.
         regime: A name for the result.
 
@@ -44,7 +43,6 @@ def train_classifier(
         InputError: When something is missing from the graphs, or training could see what it must not.
         ModelFileError: When the checkpoint is damaged or belongs to another run.
     """
-    started = time.monotonic()
     run = Run(model, train, validation, settings or TrainingSettings(), seed=seed)
-    run.complete(title=f"{type(model).__name__} {regime}", checkpoint=checkpoint, progress=progress)
-    return run.result(regime, time.monotonic() - started)
+    seconds = run.complete(title=f"{type(model).__name__} {regime}", checkpoint=checkpoint, progress=progress)
+    return run.result(regime, seconds)

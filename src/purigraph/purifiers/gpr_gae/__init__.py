@@ -1,7 +1,7 @@
 """GPR-GAE: generalized PageRank graph auto-encoder, the paper's purifier."""
 
-from purigraph.purifiers.gpr_gae.model import GPRGAE, GPRGAEConfig
+from purigraph.purifiers.gpr_gae.model import GPRGAE
 from purigraph.purifiers.gpr_gae.purification import Purification
 from purigraph.purifiers.gpr_gae.training import FitReport, FitSettings
 
-__all__ = ["GPRGAE", "FitReport", "FitSettings", "GPRGAEConfig", "Purification"]
+__all__ = ["GPRGAE", "FitReport", "FitSettings", "Purification"]

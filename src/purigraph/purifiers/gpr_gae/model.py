@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import weakref
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import InputError, NotFittedError
 from purigraph.graph import PairGraph, as_pair_graph, read_edge_index
 from purigraph.kernels import Features
-from purigraph.pretrained import Pretrained
-from purigraph.purifiers import registry
-from purigraph.purifiers.base import Purifier
+from purigraph.memo import Memo
+from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.purification import Purification, iterate
-from purigraph.settings import Settings
+from purigraph.purifiers.gpr_gae.training import FitReport, FitSettings, train
+from purigraph.settings import setting
 
 # What the steps of one purification may keep for the backward pass before each is computed again instead.
 _LEAN_ABOVE_BYTES = 1 << 30
@@ -27,24 +27,8 @@ _LEAN_ABOVE_BYTES = 1 << 30
 _KEEP_FIRST_CODES_BYTES = 1 << 30
 
 
-class GPRGAEConfig(Settings):
-    """The shape of a GPR-GAE and how it purifies; the paper's symbols in brackets."""
-
-    in_channels: int | None = Field(None, ge=1)
-    hops: int = Field(7, ge=1)
-    node_channels: int = Field(128, ge=1)
-    edge_channels: int = Field(512, ge=1)
-    dropout: float = Field(0.7, ge=0, lt=1)
-    encoder: Literal["gpr", "gcn"] = "gpr"
-    self_loops: bool = False
-    alpha: float = Field(1.0, gt=0, le=1)
-    tolerance: float = Field(1e-3, ge=0)
-    max_steps: int = Field(5, ge=1)
-    threshold: float | None = Field(None, ge=0, le=1)
-
-
 @registry.register("gpr-gae")
-class GPRGAE(Pretrained, Purifier):
+class GPRGAE(Purifier):
     r"""Graph auto-encoder with generalized PageRank filters that restores a graph's clean structure.
 
     It learns without labels, from a trusted graph, to tell that graph's edges from injected ones; then it gives every
@@ -53,69 +37,65 @@ class GPRGAE(Pretrained, Purifier):
 
     Reference: "Self-supervised Adversarial Purification for Graph Neural Networks", ICML 2025.
 
-    Args:
-        in_channels: F, the number of node features; found by `fit` when left out.
-        hops: the order K of the largest of the K+1 filters.
-        node_channels: Z1.
-        edge_channels: Z2.
-        dropout: on the input features, in training.
-        encoder: "gpr"; "gcn" puts a 2-layer GCN in the filters' place (the paper's ablation).
-        self_loops: normalise the adjacency with self-loops (ablation).
-        alpha: the step size.
-        tolerance: tau; the steps end when the relative change is not above it.
-        max_steps: or after so many.
-        threshold: cut the result to 0 and 1 there (ablation: with max_steps=1, threshold=0.1); None keeps weights.
-
     Shapes:
         `purifier(data)`: a `Data` with x (N, F), edge_index (2, M), and edge_weight (M,) if any -> a new `Data`.
         `purifier(x, edge_index, edge_weight=None)`: -> (M,), differentiable in edge_weight.
     """
 
-    def __init__(
-        self,
-        *,
-        in_channels: int | None = None,
-        hops: int = 7,
-        node_channels: int = 128,
-        edge_channels: int = 512,
-        dropout: float = 0.7,
-        encoder: Literal["gpr", "gcn"] = "gpr",
-        self_loops: bool = False,
-        alpha: float = 1.0,
-        tolerance: float = 1e-3,
-        max_steps: int = 5,
-        threshold: float | None = None,
-    ) -> None:
-        given = {name: value for name, value in locals().items() if name in GPRGAEConfig.model_fields}
-        super().__init__()
-        self.config = GPRGAEConfig.read(given, "GPRGAE")
+    in_channels: int | None = setting("F, the number of node features; None until `fit` has seen some.", default=None, ge=1)
+    hops: int = setting("K, the order of the largest of the K+1 filters.", default=7, ge=1)
+    node_channels: int = setting("Z1, the width of the node encoding.", default=128, ge=1)
+    edge_channels: int = setting("Z2, the width of the edge encoding.", default=512, ge=1)
+    dropout: float = setting("The share of the features that is dropped in training.", default=0.7, ge=0, lt=1)
+    encoder: Literal["gpr", "gcn"] = setting(
+        '"gcn" puts a 2-layer GCN in place of the filters (the paper\'s ablation).', default="gpr"
+    )
+    self_loops: bool = setting("Normalise the adjacency with self-loops (ablation).", default=False)
+    alpha: float = setting("The step size.", default=1.0, gt=0, le=1)
+    tolerance: float = setting("tau; purification stops when the relative change is at most this.", default=1e-3, ge=0)
+    max_steps: int = setting("Purification stops after so many steps at the latest.", default=5, ge=1)
+    threshold: float | None = setting(
+        "Cut the result there: weights of 0 below and 1 from it on (the ablation has max_steps=1, threshold=0.1). None "
+        "keeps the weights.",
+        default=None,
+        ge=0,
+        le=1,
+    )
+
+    trial_settings = MappingProxyType({"hops": 3, "node_channels": 8, "edge_channels": 16})
+    trial_fit = MappingProxyType({"epochs": 15})
+
+    def _build(self) -> None:
         self.links: LinkModel | None = None
-        self._constants = _Memo()
-        if self.config.in_channels is not None:
-            self.build(self.config.in_channels, torch.Generator().manual_seed(0))
+        self._constants: Memo[Constants] = Memo()
+        if self.in_channels is not None:
+            self.reset(self.in_channels, torch.Generator().manual_seed(0))
 
-    @classmethod
-    def _identity(cls) -> str:
-        return "purifier/gpr-gae"
-
-    def _config(self) -> dict[str, Any]:
-        return self.config.model_dump()
-
-    def build(self, in_channels: int, generator: torch.Generator) -> LinkModel:
-        """(Re)make the parameters for `in_channels` features, with fresh initial values."""
-        self.config = self.config.replace(in_channels=in_channels)
-        config = self.config
+    def reset(self, in_channels: int, generator: torch.Generator) -> LinkModel:
+        """Make the parameters anew for `in_channels` features, with random initial values."""
+        self._settings = self._settings.replace(in_channels=in_channels)
+        self.provenance = None
         self.links = LinkModel(
             in_channels,
-            hops=config.hops,
-            node_channels=config.node_channels,
-            edge_channels=config.edge_channels,
-            encoder=config.encoder,
-            self_loops=config.self_loops,
+            hops=self.hops,
+            node_channels=self.node_channels,
+            edge_channels=self.edge_channels,
+            encoder=self.encoder,
+            self_loops=self.self_loops,
             generator=generator,
         )
-        self._constants = _Memo()
+        self._constants = Memo()
         return self.links
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` has run, here or before it was saved; otherwise its weights are random."""
+        return self.provenance is not None
+
+    @property
+    def report(self) -> FitReport | None:
+        """How the training went, also of a loaded purifier; None if it is not known."""
+        return None if self.provenance is None else FitReport.of_record(self.provenance)
 
     def fit(
         self,
@@ -124,7 +104,7 @@ class GPRGAE(Pretrained, Purifier):
         validation: Data | None = None,
         seed: int = 0,
         checkpoint: str | Path | None = None,
-        progress: bool = False,
+        progress: bool | None = None,
         **settings: Any,
     ) -> GPRGAE:
         """Learn what the edges of a trusted graph look like. Labels and masks are never read.
@@ -134,18 +114,17 @@ class GPRGAE(Pretrained, Purifier):
                 trains on the graph without them and its best epoch is chosen on the edges that touch them.
             validation: the larger graph of an inductive split, whose further nodes (by `n_id`) play that part.
             seed: for initial values, perturbed graphs and dropout: the same seed gives the same bits.
-            checkpoint: a file to write the run's state to and to go on from.
-            progress: show loss, AUC, AP and the time left.
-            **settings: see `FitSettings`: epochs, injection, masking, ...
+            checkpoint: A folder to keep the run's state in; an interrupted run resumes from it, bit-identically.
+            progress: Show loss, AUC, AP and the time left. Default: only if it takes long.
+            **settings: See `FitSettings`: epochs, injection, masking, ...
 
         Returns:
             Itself; `report` says how the training went.
         """
-        from purigraph.purifiers.gpr_gae.training import FitSettings, fit
-
-        parsed = FitSettings.read(settings, "GPRGAE.fit")
-        self.report = fit(self, data, validation, parsed, seed=seed, checkpoint=checkpoint, progress=progress)
-        self.provenance = self.report.record()
+        report = train(
+            self, data, validation, FitSettings(**settings), seed=seed, checkpoint=checkpoint, progress=progress
+        )
+        self.provenance = report.record()
         return self
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -179,9 +158,9 @@ class GPRGAE(Pretrained, Purifier):
         Args:
             x: (N, F), or a `Data` that holds all.
             graph: a `PairGraph` or anything that can become one.
-            alpha: in place of the purifier's own.
-            tolerance: in place of the purifier's own.
-            max_steps: in place of the purifier's own.
+            alpha: Default: the purifier's own.
+            tolerance: Default: the purifier's own.
+            max_steps: Default: the purifier's own.
             edge_batch: score so many edges at a time (with equal results), for less memory on very large graphs.
             lean: under autograd, compute every step again in the backward pass; chosen by size when left out.
             history: keep the weights of every step.
@@ -191,7 +170,7 @@ class GPRGAE(Pretrained, Purifier):
             graph, x = as_pair_graph(x), x.x
         graph = as_pair_graph(graph)
         changes = {"alpha": alpha, "tolerance": tolerance, "max_steps": max_steps}
-        config = self.config.replace(**{name: value for name, value in changes.items() if value is not None})
+        config = self.settings.replace(**{name: value for name, value in changes.items() if value is not None})
         if edge_batch is not None and edge_batch < 1:
             raise InputError(f"edge_batch must be at least 1, not {edge_batch}.")
         links = self._built().frozen()
@@ -250,14 +229,17 @@ class GPRGAE(Pretrained, Purifier):
         fixed = {"in_channels", "hops", "node_channels", "edge_channels", "encoder", "self_loops"} & changes.keys()
         if fixed:
             raise InputError(f"{', '.join(sorted(fixed))} belong to the trained parameters and can't be changed.")
-        config = self.config.replace(**changes)
-        other = GPRGAE(**{**config.model_dump(), "in_channels": None})
-        other.config, other.links, other.provenance = config, self.links, self.provenance
+        other = type(self)(**{**self.settings.values(), **changes, "in_channels": None})
+        other._settings = self.settings.replace(**changes)
+        other.links, other.provenance = self.links, self.provenance
         return other
 
-    def extra_repr(self) -> str:
-        """The configuration, for `print(model)`."""
-        return ", ".join(f"{name}={value!r}" for name, value in self.config.model_dump().items())
+    def variants(self) -> Mapping[str, Purifier]:
+        """Return the same purifier with fewer and with more steps."""
+        return {
+            "fewer-steps": self.with_settings(max_steps=max(self.max_steps // 2, 1)),
+            "more-steps": self.with_settings(max_steps=2 * self.max_steps),
+        }
 
     def _built(self) -> LinkModel:
         if self.links is None:
@@ -272,14 +254,14 @@ class GPRGAE(Pretrained, Purifier):
                 f"{tuple(x.shape)}."
             )
         model = self._built()
-        kept = self._constants.get(x, model)
+        kept = self._constants.get(x, _state(model))
         if kept is not None:
             return kept
         with torch.no_grad():
             h = links.embed(Features(x.detach().to(links.node_weight.dtype)))
             size = len(h) * links.code_weight.shape[1] * h.element_size()
             first_codes = links.first_filter_codes(h) if size <= _KEEP_FIRST_CODES_BYTES else None
-        self._constants.put(x, model, (h, first_codes))
+        self._constants.put(x, (h, first_codes), _state(model))
         return h, first_codes
 
 
@@ -304,30 +286,6 @@ def _predict(links: LinkMap, h: Tensor, graph: PairGraph, first_codes: Tensor | 
 Constants = tuple[Tensor, Tensor | None]
 
 
-class _Memo:
-    """The constants of the features seen last: an attack purifies the same features hundreds of times."""
-
-    def __init__(self) -> None:
-        self._x: weakref.ref[Tensor] | None = None
-        self._state: object = None
-        self._constants: Constants | None = None
-
-    def get(self, x: Tensor, links: LinkModel) -> Constants | None:
-        if self._x is not None and self._x() is x and self._state == _state(x, links):
-            return self._constants
-        return None
-
-    def put(self, x: Tensor, links: LinkModel, constants: Constants) -> None:
-        self._x, self._state, self._constants = weakref.ref(x), _state(x, links), constants
-
-    def __deepcopy__(self, memo: object) -> _Memo:
-        return _Memo()
-
-    def __reduce__(self) -> tuple[type[_Memo], tuple[()]]:
-        return _Memo, ()
-
-
-def _state(x: Tensor, links: LinkModel) -> object:
-    """Changes whenever the features or the parameters were written to or replaced."""
-    parameters = [(id(p), p._version, p.dtype, p.device) for p in links.parameters()]
-    return x._version, x.device, parameters
+def _state(links: LinkModel) -> object:
+    """Changes whenever the parameters are written to or replaced."""
+    return [(id(p), p._version, p.dtype, p.device) for p in links.parameters()]

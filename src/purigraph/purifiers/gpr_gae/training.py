@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
 from purigraph.checkpoints import (
-    Checkpoint,
+    Checkpointer,
+    State,
     optimizer_tensors,
     restore_optimizer,
     with_prefix,
@@ -31,47 +31,58 @@ from purigraph.metrics import ranking_scores
 from purigraph.progress import progress as show_progress
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.perturb import PerturbedGraph, inject, perturb
-from purigraph.settings import Settings
+from purigraph.settings import Settings, setting
 
 if TYPE_CHECKING:
     from purigraph.purifiers.gpr_gae.model import GPRGAE
 
 
-# Beside `checkpoint_every`: on large graphs an epoch alone can take a minute.
-_SECONDS_BETWEEN_CHECKPOINTS = 30.0
+_COUNTERS = ("epochs_run", "best_epoch", "auc", "ap", "best_auc", "best_ap")
 
 
 class FitSettings(Settings):
     """How a GPR-GAE is trained; the paper's symbols in brackets."""
 
-    epochs: int = Field(2000, ge=1)
-    injection: float = Field(1.5, gt=0)  # p, in undirected pairs per edge
-    masking: float = Field(0.2, ge=0, lt=1)  # q
-    reweighting: float = Field(3.0, ge=1)  # eta; 1 switches it off
-    symmetry: float = Field(0.2, ge=0)  # delta
-    symmetry_passes: Literal[1, 2] = 1  # 2: each direction from a pass with a dropout mask of its own
-    learning_rate: float = Field(0.01, gt=0)
-    weight_decay: float = Field(1e-4, ge=0)
-    batch_ratio: float | None = Field(None, gt=0, le=1)  # the share of pairs in every epoch's loss
-    validation_sets: int = Field(10, ge=1)
-    validation_injection: float = Field(0.3, gt=0)  # set i gets i times this share of injected pairs
-    validate_every: int = Field(3, ge=1)
-    holdout: float = Field(0.1, gt=0, lt=1)  # the share of nodes held out where no validation graph is given
-    patience: int | None = Field(None, ge=1)  # stop after so many epochs without a better validation score
-    checkpoint_every: int = Field(50, ge=1)
+    epochs: int = setting("How many epochs.", default=2000, ge=1)
+    injection: float = setting("[p] Injected edges per edge, in undirected pairs.", default=1.5, gt=0)
+    masking: float = setting("[q] The share of edges that is masked.", default=0.2, ge=0, lt=1)
+    reweighting: float = setting("[eta] Weights are drawn from [1/eta, 1]; 1 switches it off.", default=3.0, ge=1)
+    symmetry: float = setting("[delta] The weight of the symmetry loss.", default=0.2, ge=0)
+    symmetry_passes: Literal[1, 2] = setting(
+        "With 2, each direction comes from a pass with its own dropout mask.", default=1
+    )
+    learning_rate: float = setting("Of Adam.", default=0.01, gt=0)
+    weight_decay: float = setting("Of Adam.", default=1e-4, ge=0)
+    batch_ratio: float | None = setting(
+        "The share of pairs in every epoch's loss, for large graphs. None takes all.", default=None, gt=0, le=1
+    )
+    validation_sets: int = setting("How many perturbed graphs the best epoch is chosen on.", default=10, ge=1)
+    validation_injection: float = setting(
+        "Validation set i gets i times this share of injected pairs.", default=0.3, gt=0
+    )
+    validate_every: int = setting("Validate every so many epochs.", default=3, ge=1)
+    holdout: float = setting(
+        "The share of nodes held out if no validation graph is given.", default=0.1, gt=0, lt=1
+    )
+    patience: int | None = setting(
+        "Stop after so many epochs without a better validation score. None never stops early.", default=None, ge=1
+    )
 
 
 @dataclass(frozen=True)
 class FitReport:
-    """How a training went; `score` is mean AUC + mean AP over the validation sets at the best epoch."""
+    """How a training went; `score` is mean AUC + mean AP over the validation sets at the best epoch.
+
+    `seconds` is the time of the whole run, earlier parts of an interrupted one included; None for a loaded purifier.
+    """
 
     best_epoch: int
     auc: float
     ap: float
     epochs_run: int
-    seconds: float
     seed: int
     settings: FitSettings
+    seconds: float | None = None
 
     @property
     def score(self) -> float:
@@ -79,9 +90,18 @@ class FitReport:
         return self.auc + self.ap
 
     def record(self) -> dict[str, Any]:
-        """What is written beside the model, so that a file says where it comes from."""
-        values = {name: value for name, value in asdict(self).items() if name != "settings"}
-        return {**values, "settings": self.settings.model_dump(), "purigraph_version": __version__}
+        """Return what is saved beside the model, so that a file says where it comes from."""
+        values = {name: getattr(self, name) for name in ("best_epoch", "auc", "ap", "epochs_run", "seed")}
+        return {**values, "settings": self.settings.to_json(), "purigraph_version": __version__}
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> FitReport | None:
+        """Return the report that a record was made from; None if it is not such a record."""
+        names = ("best_epoch", "auc", "ap", "epochs_run", "seed")
+        if not isinstance(record.get("settings"), dict) or not all(name in record for name in names):
+            return None
+        known = {name: value for name, value in record["settings"].items() if name in FitSettings.model_fields}
+        return cls(**{name: record[name] for name in names}, settings=FitSettings(**known))
 
 
 @dataclass(frozen=True)
@@ -101,7 +121,7 @@ class _Task:
     validation_sets: list[_ValidationSet]
 
 
-def fit(
+def train(
     model: GPRGAE,
     data: Data,
     validation: Data | None,
@@ -109,31 +129,24 @@ def fit(
     *,
     seed: int,
     checkpoint: str | Path | None,
-    progress: bool,
+    progress: bool | None,
 ) -> FitReport:
     """Train `model` in place and leave it at its best validation epoch (see `GPRGAE.fit`)."""
-    started = time.monotonic()
     run = Training(model, data, validation, settings, seed=seed)
-    if checkpoint is not None:
-        run.resume(checkpoint)
-    saved = time.monotonic()
+    keeper = Checkpointer(checkpoint, "fit", run.purpose)
+    run.resume(keeper)
     with show_progress("GPR-GAE", settings.epochs, progress) as report:
         while not run.finished:
             loss = run.epoch()
             report.update(run.epochs_run, loss=loss, AUC=run.auc, AP=run.ap)
             # Between epochs only: in the middle of one, parameters and random draws belong to different epochs.
-            due = run.epochs_run % settings.checkpoint_every == 0
-            if checkpoint is not None and (due or time.monotonic() - saved >= _SECONDS_BETWEEN_CHECKPOINTS):
-                run.checkpoint().save(checkpoint)
-                saved = time.monotonic()
-    if checkpoint is not None:
-        run.checkpoint().save(checkpoint)
+            keeper.offer(run.state)
+    keeper.save(run.state())
     if run.best_epoch == 0:  # fewer epochs than `validate_every`
         run.validate()
     run.links.load_state_dict(run.best_state)
     run.optimizer.zero_grad()
-    seconds = time.monotonic() - started
-    return FitReport(run.best_epoch, run.best_auc, run.best_ap, run.epochs_run, seconds, seed, settings)
+    return FitReport(run.best_epoch, run.best_auc, run.best_ap, run.epochs_run, seed, settings, keeper.seconds)
 
 
 class Training:
@@ -159,7 +172,7 @@ class Training:
         self.settings = settings or FitSettings()
         self.generator = torch.Generator().manual_seed(seed)
         x, graph = _inputs(data, "data")
-        self.links = model.build(x.shape[1], self.generator).to(device=x.device, dtype=x.dtype)
+        self.links = model.reset(x.shape[1], self.generator).to(device=x.device, dtype=x.dtype)
         self.task = _prepare(x, graph, data, validation, self.settings, self.generator)
         self.optimizer = torch.optim.Adam(
             self.links.parameters(),
@@ -167,7 +180,7 @@ class Training:
             weight_decay=self.settings.weight_decay,
             fused=True,
         )
-        self.dropout = model.config.dropout
+        self.dropout = model.dropout
         seen = [x] if validation is None else [x, validation.x]
         self.purpose = _purpose(self.task, seen, self.settings, self.dropout, seed, self.links)
         self.epochs_run, self.best_epoch = 0, 0
@@ -201,33 +214,32 @@ class Training:
             self.best_auc, self.best_ap, self.best_epoch = self.auc, self.ap, self.epochs_run
             self.best_state = _copy(self.links)
 
-    def checkpoint(self) -> Checkpoint:
-        """Everything that is needed to go on."""
+    def state(self) -> State:
+        """Return everything that is needed to continue."""
         tensors = {
             **with_prefix("model", self.links.state_dict()),
             **with_prefix("best", self.best_state),
             **optimizer_tensors(self.optimizer),
             "generator": self.generator.get_state(),
         }
-        names = ("epochs_run", "best_epoch", "auc", "ap", "best_auc", "best_ap")
-        return Checkpoint(self.purpose, tensors, {name: getattr(self, name) for name in names})
+        return State(tensors, {name: getattr(self, name) for name in _COUNTERS})
 
-    def resume(self, path: str | Path) -> None:
-        """Go on from a checkpoint of this very run, if there is one."""
-        found = Checkpoint.load(path, self.purpose)
+    def resume(self, keeper: Checkpointer) -> None:
+        """Continue from the checkpoint of this very run, if there is one."""
+        found = keeper.resume()
         if found is None:
             return
         if found.values["epochs_run"] > self.settings.epochs:
             raise InputError(
-                f"{path} is the checkpoint of {found.values['epochs_run']} epochs already, more than the "
-                f"{self.settings.epochs} asked for: give at least as many, or another path to start anew."
+                f"{keeper.path} is the checkpoint of {found.values['epochs_run']} epochs already, more than the "
+                f"{self.settings.epochs} asked for: give at least as many, or another folder to start again."
             )
         self.links.load_state_dict(without_prefix("model", found.tensors))
         self.best_state = without_prefix("best", found.tensors)
         restore_optimizer(self.optimizer, found.tensors)
         self.generator.set_state(found.tensors["generator"])
-        for name, value in found.values.items():
-            setattr(self, name, value)
+        for name in _COUNTERS:
+            setattr(self, name, found.values[name])
 
 
 def _loss(
@@ -358,7 +370,7 @@ def _purpose(
 ) -> str:
     """Names a run: a checkpoint goes on only where settings, seed, shapes, graphs and features are the same."""
     shapes = {name: list(value.shape) for name, value in links.state_dict().items()}
-    fixed = settings.model_dump(exclude={"epochs", "patience", "checkpoint_every"})
+    fixed = settings.model_dump(exclude={"epochs", "patience"})
     text = json.dumps([fixed, dropout, seed, shapes, __version__], sort_keys=True)
     graphs = [task.graph, *(one.graph for one in task.validation_sets)]
     contents = [tensor for graph in graphs for tensor in (graph.codes, graph.weight)]

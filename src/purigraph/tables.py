@@ -1,0 +1,94 @@
+"""Tables, once: for a terminal, for `print`, and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, columns, rows and notes.
+
+    Figures are aligned to the right and never broken: on a narrow terminal, headings are.
+
+    Attributes:
+        title: Above the table.
+        columns: The headings.
+        rows: One cell per column; anything that can be printed.
+        notes: Lines below the table.
+        text_columns: How many columns, from the left, hold text and are aligned to the left.
+        strong: The rows that stand out, by index.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    notes: Sequence[str] = ()
+    text_columns: int = 1
+    strong: Sequence[int] = field(default=())
+
+    def render(self, width: int) -> RichTable:
+        """Return the table laid out for a terminal of so many characters."""
+        cells = [[str(cell) for cell in row] for row in self.rows]
+        widths = [
+            max(len(text) for text in (name[:4], *column)) for name, *column in zip(self.columns, *cells, strict=True)
+        ]
+        gaps = len(self.columns) - 1
+        gap = 2 if sum(widths) + 2 * gaps + 2 <= width else 1
+        _widen(widths, self.columns, width - sum(widths) - gap * gaps - 2)
+        table = RichTable(
+            title=escape(self.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+        )
+        table.padding = (0, gap - 1)
+        for index, (name, size) in enumerate(zip(self.columns, widths, strict=True)):
+            justify: Any = "left" if index < self.text_columns else "right"
+            table.add_column(escape(name), justify=justify, width=size, overflow="fold")
+        for index, row in enumerate(cells):
+            table.add_row(*map(escape, row), style="bold" if index in self.strong else None)
+        table.caption = escape("\n".join(self.notes)) or None
+        table.caption_justify = "left"
+        return table
+
+    def print(self) -> None:
+        """Print to the standard output, as wide as the terminal allows."""
+        console = Console()
+        # What does not fit a narrow terminal is wrapped by the terminal itself, not cut off.
+        width = max(console.width, self._least_width())
+        Console(width=width).print(self.render(console.width), crop=False)
+
+    def markdown(self) -> str:
+        """Return the table as Markdown, without title and notes."""
+        aligned = ["---" if index < self.text_columns else "---:" for index in range(len(self.columns))]
+        lines = [self.columns, aligned, *([str(cell) for cell in row] for row in self.rows)]
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+    def __str__(self) -> str:
+        console = Console(width=max(120, self._least_width()))
+        with console.capture() as capture:
+            console.print(self.render(120))
+        return capture.get().rstrip()
+
+    def _least_width(self) -> int:
+        columns = zip(self.columns, *([str(cell) for cell in row] for row in self.rows), strict=True)
+        return sum(max(len(text) for text in (name[:4], *cells)) for name, *cells in columns) + len(self.columns) + 1
+
+
+def _widen(widths: list[int], headings: Sequence[str], spare: int) -> None:
+    """Give spare width to headings: first to those whose words are broken, then to those that take most lines."""
+
+    def need(index: int) -> tuple[bool, float]:
+        words = headings[index].split()
+        return max(map(len, words), default=0) > widths[index], len(headings[index]) / widths[index]
+
+    for _ in range(spare):
+        index = max(range(len(widths)), key=need)
+        if need(index)[1] <= 1:
+            return
+        widths[index] += 1

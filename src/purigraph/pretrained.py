@@ -49,7 +49,7 @@ class Pretrained(Configured, nn.Module, ABC):
     """
 
     #: The table of this kind of component.
-    registry: ClassVar[SavedComponents[Any]]
+    registry: ClassVar[SavedComponents[Any] | None] = None
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -67,8 +67,10 @@ class Pretrained(Configured, nn.Module, ABC):
     @classmethod
     def _identity(cls) -> str:
         """Return what `class` says in the configuration; compared, never imported."""
-        name = cls.registry.name_of(cls)
-        return f"{cls.__module__}.{cls.__qualname__}" if name is None else f"{cls.registry.kind}/{name}"
+        name = None if cls.registry is None else cls.registry.name_of(cls)
+        if cls.registry is None or name is None:
+            return f"{cls.__module__}.{cls.__qualname__}"
+        return f"{cls.registry.kind}/{name}"
 
     def extra_repr(self) -> str:
         """Return the settings, for `print(model)`."""
@@ -113,8 +115,8 @@ class Pretrained(Configured, nn.Module, ABC):
         """
         if inspect.isabstract(cls):
             raise ModelFileError(
-                f"{cls.__name__} is an abstract base: use purigraph.{cls.registry.kind}s.load(folder), or call "
-                "from_pretrained on the class that was saved."
+                f"{cls.__name__} is an abstract base: call from_pretrained on the class that was "
+                "saved, or load of its package, which finds the class."
             )
         path = local_folder(folder, revision)
         document = read_document(path)
@@ -124,7 +126,7 @@ class Pretrained(Configured, nn.Module, ABC):
                 "class that was saved."
             )
         tensors, _ = read_tensors(path / WEIGHTS_FILE)
-        model = cls._build(document["config"], path)
+        model = cls._from_config(document["config"], path)
         dtype = _read_dtype(document["dtype"], path)
         if dtype is not None:
             model.to(dtype)
@@ -154,7 +156,7 @@ class Pretrained(Configured, nn.Module, ABC):
             return str(api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=commit_message))
 
     @classmethod
-    def _build(cls: type[Self], config: Mapping[str, Any], path: Path) -> Self:
+    def _from_config(cls: type[Self], config: Mapping[str, Any], path: Path) -> Self:
         try:
             # The initial weights are overwritten at once: don't let them move the caller's random numbers.
             with torch.random.fork_rng(devices=[]):

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-
 #: How long work must take before its progress is shown without being asked for.
 PATIENCE_SECONDS = 5.0
 

@@ -192,7 +192,9 @@ def _explained(kind: type[Settings], error: ValidationError) -> PurigraphError:
         name = ".".join(str(part) for part in problem["loc"]) or "value"
         cause = problem.get("ctx", {}).get("error")
         if problem["type"] == "extra_forbidden":
-            sentences.append(f"{kind.__name__} has no setting {name!r}: {what_was_meant(name, list(kind.model_fields))}")
+            sentences.append(
+                f"{kind.__name__} has no setting {name!r}: {what_was_meant(name, list(kind.model_fields))}"
+            )
         elif isinstance(cause, PurigraphError):
             return cause
         elif problem["type"] == "missing":

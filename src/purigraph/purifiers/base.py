@@ -116,7 +116,8 @@ class Purifier(Pretrained):
         step, and not only at the last.
         """
         purified = self.purify(x, graph.with_weight(graph.weight * presence))
-        return purified.with_weight(purified.weight * presence)
+        # What adds edges works with the adjacency matrix, in which a weight of 0 is an absent edge.
+        return purified if self.adds_edges else purified.with_weight(purified.weight * presence)
 
     def relaxed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor) -> Tensor:
         r"""Return purified weights where edges are there only in part: what a gradient-based attack differentiates.

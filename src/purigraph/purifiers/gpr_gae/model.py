@@ -42,7 +42,9 @@ class GPRGAE(Purifier):
         `purifier(x, edge_index, edge_weight=None)`: -> (M,), differentiable in edge_weight.
     """
 
-    in_channels: int | None = setting("F, the number of node features; None until `fit` has seen some.", default=None, ge=1)
+    in_channels: int | None = setting(
+        "F, the number of node features; None until `fit` has seen some.", default=None, ge=1
+    )
     hops: int = setting("K, the order of the largest of the K+1 filters.", default=7, ge=1)
     node_channels: int = setting("Z1, the width of the node encoding.", default=128, ge=1)
     edge_channels: int = setting("Z2, the width of the edge encoding.", default=512, ge=1)
@@ -67,6 +69,7 @@ class GPRGAE(Purifier):
 
     def _build(self) -> None:
         self.links: LinkModel | None = None
+        self._report: FitReport | None = None
         self._constants: Memo[Constants] = Memo()
         if self.in_channels is not None:
             self.reset(self.in_channels, torch.Generator().manual_seed(0))
@@ -74,7 +77,7 @@ class GPRGAE(Purifier):
     def reset(self, in_channels: int, generator: torch.Generator) -> LinkModel:
         """Make the parameters anew for `in_channels` features, with random initial values."""
         self._settings = self._settings.replace(in_channels=in_channels)
-        self.provenance = None
+        self._report, self.provenance = None, None
         self.links = LinkModel(
             in_channels,
             hops=self.hops,
@@ -95,7 +98,9 @@ class GPRGAE(Purifier):
     @property
     def report(self) -> FitReport | None:
         """How the training went, also of a loaded purifier; None if it is not known."""
-        return None if self.provenance is None else FitReport.of_record(self.provenance)
+        if self._report is None and self.provenance is not None:
+            self._report = FitReport.of_record(self.provenance)
+        return self._report
 
     def fit(
         self,
@@ -124,7 +129,7 @@ class GPRGAE(Purifier):
         report = train(
             self, data, validation, FitSettings(**settings), seed=seed, checkpoint=checkpoint, progress=progress
         )
-        self.provenance = report.record()
+        self._report, self.provenance = report, report.record()
         return self
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -231,7 +236,7 @@ class GPRGAE(Purifier):
             raise InputError(f"{', '.join(sorted(fixed))} belong to the trained parameters and can't be changed.")
         other = type(self)(**{**self.settings.values(), **changes, "in_channels": None})
         other._settings = self.settings.replace(**changes)
-        other.links, other.provenance = self.links, self.provenance
+        other.links, other.provenance, other._report = self.links, self.provenance, self._report
         return other
 
     def variants(self) -> Mapping[str, Purifier]:

@@ -61,9 +61,7 @@ class FitSettings(Settings):
         "Validation set i gets i times this share of injected pairs.", default=0.3, gt=0
     )
     validate_every: int = setting("Validate every so many epochs.", default=3, ge=1)
-    holdout: float = setting(
-        "The share of nodes held out if no validation graph is given.", default=0.1, gt=0, lt=1
-    )
+    holdout: float = setting("The share of nodes held out if no validation graph is given.", default=0.1, gt=0, lt=1)
     patience: int | None = setting(
         "Stop after so many epochs without a better validation score. None never stops early.", default=None, ge=1
     )

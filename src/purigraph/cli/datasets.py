@@ -1,10 +1,10 @@
-"""`purigraph datasets`: what can be loaded by name."""
+"""`purigraph datasets`: list the datasets that can be loaded by name."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from purigraph.cli.common import JsonOption, print_json, print_table
+from purigraph.cli.common import JsonOption, print_json
 
 NAME = "datasets"
 HELP = "List the datasets that can be loaded by name."
@@ -13,6 +13,7 @@ HELP = "List the datasets that can be loaded by name."
 def run(as_json: JsonOption = False) -> None:
     """Print every dataset with its statistics."""
     from purigraph import datasets
+    from purigraph.tables import Table
 
     infos = [datasets.info(name) for name in datasets.names()]
     if as_json:
@@ -26,9 +27,9 @@ def run(as_json: JsonOption = False) -> None:
             f"{info.edges:,}",
             f"{info.features:,}",
             info.classes,
-            "-" if info.homophily is None else f"{info.homophily:.2f}",
+            f"{info.homophily:.2f}",
             "yes" if info.available else "no",
         ]
         for info in infos
     ]
-    print_table("Datasets (edges are undirected)", columns, rows)
+    Table("Datasets (edges are undirected)", columns, rows).print()

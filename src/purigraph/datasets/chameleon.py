@@ -8,11 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch_geometric.data import Data
 
-from purigraph.datasets.assembly import assemble
-from purigraph.datasets.catalogue import register
+from purigraph.datasets.base import register
+from purigraph.datasets.raw_graph import RawGraph
 from purigraph.datasets.sources import RemoteFile, fetch
 
 FILE = RemoteFile(
@@ -26,10 +24,12 @@ FILE = RemoteFile(
 
 
 @register("chameleon", nodes=890, edges=8854, features=2325, classes=5, homophily=0.23, files=(FILE,))
-def read_chameleon(root: Path | None, *, sparse: bool) -> Data:
-    """The graph with masks (890, 10), one column per split."""
+def read_chameleon(root: Path | None) -> RawGraph:
+    """Read the graph, with masks (890, 10): one column per split."""
     with np.load(fetch(FILE, root), allow_pickle=False) as arrays:
-        data = assemble(arrays["node_features"], arrays["node_labels"], arrays["edges"].T, sparse=sparse)
-        for role in ("train", "val", "test"):
-            data[f"{role}_mask"] = torch.from_numpy(arrays[f"{role}_masks"].T.copy())
-    return data
+        return RawGraph(
+            x=arrays["node_features"],
+            y=arrays["node_labels"],
+            arcs=arrays["edges"].T,
+            masks={f"{role}_mask": arrays[f"{role}_masks"].T for role in ("train", "val", "test")},
+        )

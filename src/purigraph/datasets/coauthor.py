@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torch_geometric.data import Data
+import numpy as np
+from scipy import sparse
 
-from purigraph.datasets.catalogue import register
+from purigraph.datasets.base import register
+from purigraph.datasets.raw_graph import RawGraph
 from purigraph.datasets.sources import RemoteFile, fetch
-from purigraph.graph.npz import load_npz
 
-# The published file is a pickle, which this library doesn't open, so there is no URL to give here.
+# The published file is a pickle, which this library does not open, so there is no URL. Ours is a graph file
+# (`purigraph.graph.npz`) with sparse features.
 FILE = RemoteFile(
     "coauthor_physics/coauthor_physics.npz",
     "68db85370cb84afc92cfc3fb68112a45cdb956744f8efad542e5671b2582ebec",
@@ -27,6 +29,9 @@ FILE = RemoteFile(
 
 
 @register("coauthor-physics", nodes=34493, edges=247962, features=8415, classes=5, homophily=0.93, files=(FILE,))
-def read_coauthor_physics(root: Path | None, *, sparse: bool) -> Data:
-    """Word counts: 1.2 GB as a dense matrix, 14 MB as a CSR tensor (`sparse=True`)."""
-    return load_npz(fetch(FILE, root), sparse=sparse)
+def read_coauthor_physics(root: Path | None) -> RawGraph:
+    """Read the graph. Its word counts are 1.2 GB as a dense matrix, 14 MB as a CSR tensor (`sparse=True`)."""
+    with np.load(fetch(FILE, root), allow_pickle=False) as arrays:
+        parts = tuple(arrays[f"x_{part}"] for part in ("data", "indices", "indptr"))
+        x = sparse.csr_array(parts, shape=tuple(arrays["x_shape"]))
+        return RawGraph(x=x, y=arrays["y"], arcs=arrays["edges"])

@@ -2,7 +2,7 @@
 
 W. Hu et al.: Open Graph Benchmark: Datasets for Machine Learning on Graphs, NeurIPS 2020. The files are read
 from a folder `ogbn_arxiv` (as they are unpacked: `raw/*.csv.gz` and `split/time/*.csv.gz`; or all in one
-folder), or straight from the archive `ogbn_arxiv/arxiv.zip`, which is downloaded if neither is here.
+folder), or straight from the archive `ogbn_arxiv/arxiv.zip`, which is downloaded if there is neither.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Data
 
-from purigraph.datasets.assembly import assemble
-from purigraph.datasets.catalogue import register
+from purigraph.datasets.base import register
+from purigraph.datasets.raw_graph import RawGraph
 from purigraph.datasets.sources import RemoteFile, cache_folder, data_folder, fetch
 from purigraph.errors import DatasetError
 
@@ -41,7 +39,7 @@ REQUIRED = (EDGES, FEATURES, LABELS, NUM_NODES, NUM_EDGES)
 SPLITS = {"train_mask": "train.csv.gz", "val_mask": "valid.csv.gz", "test_mask": "test.csv.gz"}
 YEARS, VALIDATION_YEAR = "node_year.csv.gz", 2018
 
-# A file's name, and what gives its bytes: a folder or the archive.
+# For every file's name, a function that returns its bytes, from a folder or from the archive.
 Contents = dict[str, Callable[[], bytes]]
 
 
@@ -61,15 +59,15 @@ def _is_available(root: Path | None) -> bool:
     homophily=0.65,
     is_available=_is_available,
 )
-def read_ogbn_arxiv(root: Path | None, *, sparse: bool) -> Data:
-    """The graph with the split by time: until 2017, 2018, from 2019 on."""
+def read_ogbn_arxiv(root: Path | None) -> RawGraph:
+    """Read the graph with its split by time: until 2017, 2018, from 2019 on."""
     contents = _complete_folder(root)
     if contents is not None:
-        return _read(contents, sparse=sparse)
+        return _read(contents)
     if ARCHIVE.find(root) is None:
         _refuse_incomplete_folder(root)
     with zipfile.ZipFile(fetch(ARCHIVE, root)) as archive:
-        return _read(_in_archive(archive), sparse=sparse)
+        return _read(_in_archive(archive))
 
 
 def _folders(root: Path | None) -> list[Path]:
@@ -105,7 +103,7 @@ def _complete_folder(root: Path | None) -> Contents | None:
 
 
 def _refuse_incomplete_folder(root: Path | None) -> None:
-    """Say what a started folder lacks, rather than download past it."""
+    """Raise an error that says what a started folder lacks, instead of downloading past it."""
     for folder in _folders(root):
         contents = _in_folder(folder)
         if contents:
@@ -116,7 +114,7 @@ def _refuse_incomplete_folder(root: Path | None) -> None:
             )
 
 
-def _read(contents: Contents, *, sparse: bool) -> Data:
+def _read(contents: Contents) -> RawGraph:
     num_nodes = int(_table(contents, NUM_NODES, np.int64)[0, 0])
     arcs = _table(contents, EDGES, np.int64, rows=int(_table(contents, NUM_EDGES, np.int64)[0, 0]))
     x = _table(contents, FEATURES, np.float32, rows=num_nodes)
@@ -124,10 +122,7 @@ def _read(contents: Contents, *, sparse: bool) -> Data:
     y = _table(contents, LABELS, np.float64, rows=num_nodes)[:, 0]
     if arcs.shape[1] != 2 or (arcs.size and not 0 <= arcs.min() <= arcs.max() < num_nodes):
         raise DatasetError(f"ogbn-arxiv: {EDGES} must hold two node numbers below {num_nodes} per line.")
-    data = assemble(x, y, arcs.T, sparse=sparse)
-    for name, mask in _masks(contents, num_nodes).items():
-        data[name] = torch.from_numpy(mask)
-    return data
+    return RawGraph(x=x, y=y, arcs=arcs.T, masks=_masks(contents, num_nodes))
 
 
 def _masks(contents: Contents, num_nodes: int) -> dict[str, NDArray[np.bool_]]:
@@ -149,7 +144,7 @@ def _masks(contents: Contents, num_nodes: int) -> dict[str, NDArray[np.bool_]]:
 
 
 def _table(contents: Contents, name: str, dtype: type, rows: int | None = None) -> NDArray[Any]:
-    """The numbers of a gzipped CSV file without header, (rows, columns)."""
+    """Return the numbers of a gzipped CSV file without a header, (rows, columns)."""
     try:
         with gzip.open(io.BytesIO(contents[name]()), "rt", encoding="ascii") as text:
             table: NDArray[Any] = np.loadtxt(text, delimiter=",", dtype=dtype, ndmin=2)

@@ -1,7 +1,7 @@
 """Cora and Pubmed as the Planetoid project published them: Python 2 pickles and a list of test nodes.
 
 Z. Yang, W. Cohen, R. Salakhutdinov: Revisiting Semi-Supervised Learning with Graph Embeddings, ICML 2016.
-All nodes are kept; the public split isn't used, as the paper draws its own.
+All nodes are kept; the public split is not used, as the paper draws its own.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from scipy import sparse as scipy_sparse
-from torch_geometric.data import Data
+from scipy import sparse
 
-from purigraph.datasets.assembly import assemble
-from purigraph.datasets.catalogue import register
+from purigraph.datasets.base import register
+from purigraph.datasets.raw_graph import RawGraph
 from purigraph.datasets.sources import RemoteFile, fetch
 from purigraph.errors import DatasetError
 
@@ -52,35 +51,35 @@ PUBMED = _files(
 
 
 @register("cora", nodes=2708, edges=5278, features=1433, classes=7, homophily=0.80, files=tuple(CORA.values()))
-def read_cora(root: Path | None, *, sparse: bool) -> Data:
-    """Machine-learning papers; 0/1 words."""
-    return _read(CORA, root, sparse=sparse)
+def read_cora(root: Path | None) -> RawGraph:
+    """Read the graph: machine-learning papers; 0/1 words."""
+    return _read(CORA, root)
 
 
 @register("pubmed", nodes=19717, edges=44324, features=500, classes=3, homophily=0.80, files=tuple(PUBMED.values()))
-def read_pubmed(root: Path | None, *, sparse: bool) -> Data:
-    """Papers on diabetes; TF-IDF words."""
-    return _read(PUBMED, root, sparse=sparse)
+def read_pubmed(root: Path | None) -> RawGraph:
+    """Read the graph: papers on diabetes; TF-IDF words."""
+    return _read(PUBMED, root)
 
 
-def _read(files: dict[str, RemoteFile], root: Path | None, *, sparse: bool) -> Data:
+def _read(files: dict[str, RemoteFile], root: Path | None) -> RawGraph:
     paths = {part: fetch(file, root) for part, file in files.items()}
     parts = {part: load_pickle(path) for part, path in paths.items() if part != "test.index"}
     test_index = np.loadtxt(paths["test.index"], dtype=np.int64)
     # The rows of tx and ty belong to the test nodes in the order in which test.index lists them.
     rows = np.arange(parts["allx"].shape[0] + parts["tx"].shape[0])
     rows[test_index] = np.sort(test_index)
-    x = scipy_sparse.vstack([parts["allx"], parts["tx"]], format="csr")[rows]
+    x = sparse.vstack([parts["allx"], parts["tx"]], format="csr")[rows]
     y = np.concatenate([parts["ally"], parts["ty"]]).argmax(axis=1)[rows]
     arcs = [(node, neighbour) for node, neighbours in parts["graph"].items() for neighbour in neighbours]
-    return assemble(x, y, np.array(arcs).T, sparse=sparse)
+    return RawGraph(x=x, y=y, arcs=np.array(arcs).T)
 
 
 def load_pickle(path: Path) -> Any:
     """Open a Planetoid pickle: a NumPy array, a CSR matrix, or lists by node. Nothing else can come out.
 
     Raises:
-        DatasetError: When the file asks for anything but the few names that such a file needs.
+        DatasetError: If the file asks for anything but the few names that such a file needs, or is damaged.
     """
     try:
         with open(path, "rb") as file:
@@ -101,7 +100,7 @@ class _CsrState:
 
     def matrix(self) -> Any:
         state = self.state
-        return scipy_sparse.csr_array((state["data"], state["indices"], state["indptr"]), shape=state["_shape"])
+        return sparse.csr_array((state["data"], state["indices"], state["indptr"]), shape=state["_shape"])
 
 
 def _reconstruct(subtype: type, shape: tuple[int, ...], dtype: str) -> Any:
@@ -112,7 +111,7 @@ def _reconstruct(subtype: type, shape: tuple[int, ...], dtype: str) -> Any:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Admits the names that Planetoid's files hold, and maps those of long ago to what they are today."""
+    """Admits the names that Planetoid's files hold, and maps old names to what they are called today."""
 
     ADMITTED: dict[tuple[str, str], Any] = {  # noqa: RUF012 (never changed)
         ("numpy", "ndarray"): np.ndarray,

@@ -1,8 +1,8 @@
 """Where a dataset's files come from: your own folder, the cache, or a verified download.
 
-A file is used only when its SHA-256 is the one that is written down here, wherever it was found. It is looked
-for in `$PURIGRAPH_DATA/<folder>/<file>`, then in the cache, then downloaded to the cache. A download lands
-there only when it is complete and right: whatever goes wrong, the cache stays sound.
+A file is used only if its SHA-256 is the one stated in `RemoteFile`, wherever it was found. It is looked
+for in `$PURIGRAPH_DATA/<folder>/<file>`, then in the cache, then downloaded to the cache. A download gets
+there only if it is complete and right: whatever goes wrong, the cache stays intact.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
-import pooch
 from filelock import FileLock
 
 from purigraph.errors import DatasetError
@@ -21,7 +20,7 @@ from purigraph.files import atomic_path, sha256
 DATA_VARIABLE = "PURIGRAPH_DATA"
 TIMEOUT_SECONDS = 30
 
-# What was found right stays right as long as size and time of change stay the same.
+# Files whose hash was checked are not hashed again as long as size and time of change stay the same.
 _verified: set[tuple[str, int, int, str]] = set()
 
 
@@ -30,10 +29,10 @@ class RemoteFile:
     """One file of a dataset.
 
     Attributes:
-        path: Where it is, below any data folder: `folder/file`.
+        path: Its place in a data folder: `folder/file`.
         sha256: Its SHA-256 in hexadecimal digits.
         urls: Where it can be downloaded; tried in turn.
-        hint: What to do when there is no URL or none of them works.
+        hint: What to do if there is no URL or none of them works.
     """
 
     path: str
@@ -42,10 +41,10 @@ class RemoteFile:
     hint: str = ""
 
     def find(self, root: str | Path | None = None) -> Path | None:
-        """Where the file is right now without a download, or None.
+        """Return where the file is on this machine, or None.
 
         Raises:
-            DatasetError: When the file in `PURIGRAPH_DATA` is another one than it should be.
+            DatasetError: If the file in `PURIGRAPH_DATA` is not the one that it should be.
         """
         data = data_folder()
         if data is not None and (data / self.path).is_file():
@@ -58,7 +57,7 @@ class RemoteFile:
                 )
             return found
         cached = cache_folder(root) / self.path
-        # A damaged file in the cache isn't an error: the cache is ours to mend.
+        # A damaged file in the cache is not an error: it is downloaded again.
         return cached if cached.is_file() and self._is_right(cached) else None
 
     def _is_right(self, path: Path) -> bool:
@@ -72,25 +71,26 @@ class RemoteFile:
 
 
 def data_folder() -> Path | None:
-    """The folder that `PURIGRAPH_DATA` names, or None."""
+    """Return the folder that `PURIGRAPH_DATA` names, or None."""
     value = os.environ.get(DATA_VARIABLE)
     return Path(value).expanduser() if value else None
 
 
 def cache_folder(root: str | Path | None = None) -> Path:
-    """`root`, or else the user's cache folder of this library."""
+    """Return `root`. Default: the user's cache folder of this library."""
     return Path(platformdirs.user_cache_dir("purigraph")) if root is None else Path(root).expanduser()
 
 
 def fetch(file: RemoteFile, root: str | Path | None = None) -> Path:
-    """Where the file is; downloads it if need be.
+    """Return where the file is, after downloading it if necessary.
 
     Args:
         file: What to get.
-        root: The folder of the cache; the user's cache folder when left out.
+        root: The cache folder. Default: the user's.
 
     Raises:
-        DatasetError: Naming the file, where it was looked for, what each URL gave, and what to do.
+        DatasetError: If it can't be had. The message names the file, where it was looked for, what each URL gave, and
+            what to do.
     """
     found = file.find(root)
     if found is not None:
@@ -111,6 +111,8 @@ def fetch(file: RemoteFile, root: str | Path | None = None) -> Path:
 
 
 def _download(file: RemoteFile, target: Path) -> Path:
+    import pooch  # 0.05 s: only for those who download
+
     failures = []
     for url in file.urls:
         pooch.get_logger().info("Downloading %s from %s to %s", file.path, url, target.parent)

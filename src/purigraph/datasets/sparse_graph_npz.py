@@ -9,11 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse as scipy_sparse
-from torch_geometric.data import Data
+from scipy import sparse
 
-from purigraph.datasets.assembly import assemble, largest_component
-from purigraph.datasets.catalogue import register
+from purigraph.datasets.base import register
+from purigraph.datasets.raw_graph import RawGraph, largest_component
 from purigraph.datasets.sources import RemoteFile, fetch
 
 REPOSITORY = "https://raw.githubusercontent.com/sigeisler/robustness_of_gnns_at_scale"
@@ -29,29 +28,29 @@ CORA_ML = _file("cora_ml", "46b98cabc9c22c09de0d30140fbf68d004b21d2f05e234feb96b
 
 
 @register("citeseer", nodes=2110, edges=3668, features=3703, classes=6, homophily=0.73, files=(CITESEER,))
-def read_citeseer(root: Path | None, *, sparse: bool) -> Data:
-    """Computer-science papers; 0/1 words."""
-    return _read(CITESEER, root, sparse=sparse)
+def read_citeseer(root: Path | None) -> RawGraph:
+    """Read the graph: computer-science papers; 0/1 words."""
+    return _read(CITESEER, root)
 
 
 @register("cora-ml", nodes=2810, edges=7981, features=2879, classes=7, homophily=0.78, files=(CORA_ML,))
-def read_cora_ml(root: Path | None, *, sparse: bool) -> Data:
-    """Machine-learning papers; weighted words."""
-    return _read(CORA_ML, root, sparse=sparse)
+def read_cora_ml(root: Path | None) -> RawGraph:
+    """Read the graph: machine-learning papers; weighted words."""
+    return _read(CORA_ML, root)
 
 
-def _read(file: RemoteFile, root: Path | None, *, sparse: bool) -> Data:
-    # The archive also holds pickled names and metadata. They aren't needed, and allow_pickle stays off.
+def _read(file: RemoteFile, root: Path | None) -> RawGraph:
+    # The archive also holds pickled names and metadata. They are not needed, and allow_pickle stays off.
     with np.load(fetch(file, root), allow_pickle=False) as arrays:
         adjacency, attributes = (
-            scipy_sparse.csr_array(
+            sparse.csr_array(
                 tuple(arrays[f"{matrix}.{part}"] for part in ("data", "indices", "indptr")),
                 shape=tuple(arrays[f"{matrix}.shape"]),
             )
             for matrix in ("adj_matrix", "attr_matrix")
         )
         labels = arrays["labels"]
-    # Self-loops don't join anything, and directions don't matter: neither changes the component.
+    # Neither self-loops nor directions change the component.
     nodes = largest_component(np.stack(adjacency.nonzero()), adjacency.shape[0])
     arcs = np.stack(adjacency[nodes][:, nodes].nonzero())
-    return assemble(attributes[nodes], labels[nodes], arcs, sparse=sparse)
+    return RawGraph(x=attributes[nodes], y=labels[nodes], arcs=arcs)

@@ -1,10 +1,10 @@
-"""A generated citation network: no file, no network, any size; by default the image of Cora.
+"""A generated citation network: no file, no download, any size; calibrated to Cora at its default size.
 
-What makes it more than a stochastic block model is a layer below the classes. A *field* is a class's home;
+It differs from a stochastic block model by a second level below the classes. A *field* is the home of a class;
 it consists of small *communities* of papers that cite one another. Edges follow the communities
-(`synthetic_edges`), while the words or the features of one paper tell its community only faintly
-(`synthetic_features`): what a paper is about shows in its neighbourhood more than in itself. Some papers of a
-community carry the label of another field; there, edges and words mislead together, as in real networks.
+(`synthetic_edges`), while the words or features of a single paper reveal its community only weakly
+(`synthetic_features`): the neighbourhood of a paper says more about its topic than the paper itself. Some papers of
+a community have the label of another field; there, edges and words mislead together, as in real networks.
 
 Calibrated at the default size against Cora. Means over 20 inductive splits with 20 labels per class (of the generated
 network: 4 splits of each of 5 seeds); MLP and GCN with 2 layers and 64 hidden units; edge AUC for held-out edges
@@ -26,52 +26,82 @@ against random pairs, by a trained scorer of the two ends' words, and by a graph
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
-from torch_geometric.data import Data
 
-from purigraph.datasets.assembly import features as as_tensor
-from purigraph.datasets.catalogue import register
+from purigraph.datasets.assembly import assemble
+from purigraph.datasets.base import register
+from purigraph.datasets.raw_graph import RawGraph
 from purigraph.datasets.synthetic_communities import draw_communities
 from purigraph.datasets.synthetic_edges import draw_edges
 from purigraph.datasets.synthetic_features import draw_dense, draw_words
 from purigraph.errors import InputError
-from purigraph.graph.pair_graph import PairGraph
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+# Cora's figures.
+NODES, EDGES, FEATURES, CLASSES, HOMOPHILY = 2708, 5278, 1433, 7, 0.81
+
+FeatureKind = Literal["words", "dense"]
 
 
 def citation_network(
-    num_nodes: int = 2708,
-    num_edges: int = 5278,
-    num_features: int = 1433,
-    num_classes: int = 7,
+    num_nodes: int = NODES,
+    num_edges: int = EDGES,
+    num_features: int = FEATURES,
+    num_classes: int = CLASSES,
     *,
     seed: int = 0,
-    homophily: float = 0.81,
-    features: Literal["words", "dense"] = "words",
+    homophily: float = HOMOPHILY,
+    features: FeatureKind = "words",
     sparse: bool = False,
 ) -> Data:
     """Generate a citation network: a `Data` with `x` (N, F) float32, `y` (N,) int64, `edge_index` (2, 2E).
 
-    The numbers of nodes and edges are met exactly, and so is the homophily where the classes have pairs enough. No node
-    is isolated as long as there are edges enough. Classes have unequal sizes, degrees a heavy tail, neighbourhoods many
+    The numbers of nodes and edges are exact, and so is the homophily if the classes have enough pairs. No node is
+    isolated if there are enough edges. Classes have unequal sizes, degrees a heavy tail, neighbourhoods many
     triangles. There is no split yet: see `purigraph.graph.attach_split`.
 
     Args:
-        num_nodes: N.
-        num_edges: E, undirected; at most a quarter of all pairs.
-        num_features: F.
-        num_classes: C.
-        seed: The same seed gives the same bits; the graph doesn't depend on the kind of features.
-        homophily: The share of edges that join two nodes of one class.
+        num_nodes: N. Default: 2708.
+        num_edges: E, undirected; at most a quarter of all pairs. Default: 5278.
+        num_features: F. Default: 1433.
+        num_classes: C. Default: 7.
+        seed: The same seed gives bit-identical results; the graph does not depend on the kind of features. Default: 0.
+        homophily: The share of edges that join two nodes of the same class. Default: 0.81.
         features: "words" are 0/1 with about 18 ones per node; "dense" are normally distributed, as embeddings are.
-        sparse: Give `x` as a torch CSR tensor: for words on large graphs.
+            Default: "words".
+        sparse: Return `x` as a torch CSR tensor: for words on large graphs. Default: False.
+
+    Raises:
+        InputError: If there can't be such a network.
 
     >>> data = citation_network(1000, 3000, 200, 5)
     >>> data.num_nodes, data.num_edges // 2, data.num_features
     (1000, 3000, 200)
     """
+    raw = _draw(num_nodes, num_edges, num_features, num_classes, seed=seed, homophily=homophily, features=features)
+    return assemble(raw, sparse=sparse)
+
+
+@register("synthetic-citation", nodes=NODES, edges=EDGES, features=FEATURES, classes=CLASSES, homophily=HOMOPHILY)
+def read_synthetic_citation(root: Path | None) -> RawGraph:
+    """Generate the network of seed 0: as with the other datasets, `load`'s seed changes the split, not the graph."""
+    return _draw(NODES, EDGES, FEATURES, CLASSES, seed=0, homophily=HOMOPHILY, features="words")
+
+
+def _draw(
+    num_nodes: int,
+    num_edges: int,
+    num_features: int,
+    num_classes: int,
+    *,
+    seed: int,
+    homophily: float,
+    features: FeatureKind,
+) -> RawGraph:
     _check(num_nodes, num_edges, num_features, num_classes, homophily)
     if features not in ("words", "dense"):
         raise InputError(f'features must be "words" or "dense", not {features!r}.')
@@ -79,34 +109,14 @@ def citation_network(
     communities = draw_communities(num_nodes, num_edges, num_classes, to_communities)
     low, high = draw_edges(communities, num_edges, homophily, to_edges)
 
-    # Until here nodes were sorted by class; nobody should be able to read a class off a node's number.
+    # So far nodes are sorted by class; a node's number must not tell its class.
     place = to_order.permutation(num_nodes)
-    low, high = place[low], place[high]
-    codes = np.minimum(low, high) * num_nodes + np.maximum(low, high)
-    codes.sort()
     origin = np.empty_like(place)
     origin[place] = np.arange(num_nodes)
 
     draw = draw_words if features == "words" else draw_dense
     x = draw(communities, origin, num_features, to_features)
-    return Data(
-        x=as_tensor(x, sparse=sparse),
-        y=torch.from_numpy(communities.label[origin]),
-        edge_index=PairGraph.from_codes(num_nodes, torch.from_numpy(codes)).edge_index()[0],
-    )
-
-
-@register(
-    "synthetic-citation",
-    nodes=2708,
-    edges=5278,
-    features=1433,
-    classes=7,
-    homophily=0.81,
-)
-def read_synthetic_citation(root: Path | None, *, sparse: bool) -> Data:
-    """The network of seed 0: as with the other datasets, `load`'s seed changes the split and not the graph."""
-    return citation_network(sparse=sparse)
+    return RawGraph(x=x, y=communities.label[origin], arcs=np.stack([place[low], place[high]]))
 
 
 def _check(num_nodes: int, num_edges: int, num_features: int, num_classes: int, homophily: float) -> None:

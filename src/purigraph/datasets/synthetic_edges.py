@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from purigraph.datasets.assembly import sorted_unique
+from purigraph.datasets.raw_graph import sorted_unique
 from purigraph.datasets.synthetic_communities import Communities, Integers
 
 # Whom a paper cites: one of its community, of its field, of the sister community, or anyone.

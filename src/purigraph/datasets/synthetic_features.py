@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from purigraph.datasets.assembly import sorted_unique
+from purigraph.datasets.raw_graph import sorted_unique
 from purigraph.datasets.synthetic_communities import Communities, Integers
 
 # Words: their number per paper, and the Zipf-Mandelbrot law of their frequency, (rank + 12)^-1.1, as in Cora.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,72 +11,139 @@ from purigraph.cli.common import (
     DeviceOption,
     GraphArgument,
     JsonOption,
+    SetOption,
     check_device,
     check_output,
+    is_file,
     load_graph,
     print_json,
+    read_settings,
 )
+from purigraph.errors import InputError, NotFittedError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from purigraph.purifiers import Purifier
 
 NAME = "purify"
 HELP = "Purify a graph with a trained purifier and write it as a .npz file."
 
+# An edge below this weight counts as one that the purifier does not trust, if no threshold is given.
+DOUBTFUL = 0.5
+
 
 def run(
     graph: GraphArgument,
-    model: Annotated[str, typer.Option("--model", "-m", help="The folder of a trained purifier, or hf://owner/name.")],
+    purifier: Annotated[
+        str, typer.Option("--purifier", "-m", help="The folder of a trained purifier, or hf://owner/name.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write.")],
     threshold: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Remove edges below this weight instead of keeping weights.")
+        float | None, typer.Option(min=0, max=1, help="Remove edges below this weight instead of writing weights.")
     ] = None,
-    max_steps: Annotated[int | None, typer.Option(help="At most so many purification steps.")] = None,
-    edge_batch: Annotated[int | None, typer.Option(help="Score so many edges at a time, for less memory.")] = None,
+    settings: SetOption = None,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Purify and write."""
+    """Purify and write: a graph file is copied with its new weights, or without the edges below the threshold."""
+    from purigraph.graph import read_data
+    from purigraph.graph.npz import GraphFile, save_npz
+
+    check_output(output, "--output", suffix=".npz", apart_from=[graph])
+    check_device(device)
+    purify = _load(purifier, read_settings(settings)).to(device)
+    file = GraphFile(graph) if is_file(graph) else None
+    data = load_graph(graph, device=device) if file is None else file.data().to(device)
+    before = read_data(data)[0]
+
+    purified, trace = _purify(purify, data)
+    after, entries = read_data(purified)
+    below = after.weight < (DOUBTFUL if threshold is None else threshold)
+    removed = 0 if threshold is None else int(below.sum())
+    result, keep = purified, None
+    if threshold is not None:
+        keep = (entries.pair < 0) | (purified.edge_weight >= threshold)  # self-loops stay: no purifier looks at them
+        result = _unweighted(purified, keep)
+
+    if file is None:
+        save_npz(result.cpu(), output)
+    elif purify.adds_edges:
+        file.save_rewired(output, result.cpu())
+    elif keep is None:
+        file.save_weighted(output, purified.edge_weight)
+    else:
+        file.save_kept(output, keep)
+
+    summary = {
+        "graph": graph,
+        "output": str(output),
+        "nodes": before.num_nodes,
+        "edges": before.num_pairs,
+        "added": int((before.find(after.codes) < 0).sum()),
+        "removed": removed,
+        "threshold": threshold,
+        "mean_weight": float(after.weight.mean()) if after.num_pairs else None,
+        "steps": None if trace is None else len(trace.relative_change),
+        "relative_change": None if trace is None else trace.relative_change,
+        "converged": None if trace is None else trace.converged,
+    }
+    if as_json:
+        print_json(summary)
+        return
+    what = f"got a weight below {DOUBTFUL}" if threshold is None else f"with a weight below {threshold} removed"
+    typer.echo(f"{int(below.sum()):,} of {after.num_pairs:,} edges {what}{_steps(trace)}.")
+    typer.echo(f"Written to {output}.")
+
+
+def _load(folder: str, changes: dict[str, Any]) -> Purifier:
+    from purigraph import purifiers
+
+    purifier = purifiers.load(folder)
+    if not purifier.is_fitted:
+        raise NotFittedError(f"The purifier in {folder} is not trained: train one with `purigraph fit`.")
+    if not changes:
+        return purifier
+    # Only purifiers with settings that training does not fix have `with_settings`.
+    with_settings = getattr(purifier, "with_settings", None)
+    if with_settings is None:
+        raise InputError(f"The settings of a trained {type(purifier).__name__} can't be changed: leave out --set.")
+    changed: Purifier = with_settings(**changes)
+    return changed
+
+
+def _purify(purifier: Purifier, data: Data) -> tuple[Data, Any]:
+    """Return the purified data and, from a purifier that works in steps and has a `trace`, what it tells of them."""
     import copy
 
     import torch
 
     from purigraph.graph import read_data
-    from purigraph.graph.npz import save_npz
-    from purigraph.purifiers import GPRGAE
 
-    check_output(output, "--output", suffix=".npz", apart_from=[graph])
-    check_device(device)
-    purifier = GPRGAE.from_pretrained(model).to(device)
-    data = load_graph(graph, device=device)
-    pairs, entries = read_data(data)
+    tracing = None if purifier.adds_edges else getattr(purifier, "trace", None)
     with torch.no_grad():
-        result = purifier.trace(data.x, pairs, max_steps=max_steps, edge_batch=edge_batch)
-    weight = entries.spread(result.graph.weight)
+        if tracing is None:
+            return purifier(data), None
+        graph, entries = read_data(data)
+        trace = tracing(data.x, graph)
     purified = copy.copy(data)
-    purified.edge_weight = weight
-    kept = int((result.graph.weight >= (threshold if threshold is not None else 0.5)).sum())
-    if threshold is not None:
-        purified.edge_index = data.edge_index[:, weight >= threshold]
-        del purified.edge_weight
-    save_npz(purified.cpu(), output)
-    summary = {
-        "graph": graph,
-        "output": str(output),
-        "nodes": pairs.num_nodes,
-        "edges": pairs.num_pairs,
-        "edges_below": pairs.num_pairs - kept,
-        "threshold": threshold if threshold is not None else 0.5,
-        "mean_weight": float(result.graph.weight.mean()) if pairs.num_pairs else None,
-        "steps": len(result.relative_change),
-        "relative_change": result.relative_change,
-        "converged": result.converged,
-    }
-    if as_json:
-        print_json(summary)
-        return
-    ending = "converged" if result.converged else "not yet within the tolerance"
-    what = "removed" if threshold is not None else "got a weight"
-    typer.echo(
-        f"{summary['edges_below']:,} of {pairs.num_pairs:,} edges {what} below {summary['threshold']}; "
-        f"{summary['steps']} steps, {ending} (last relative change "
-        f"{result.relative_change[-1] if result.relative_change else 0:.2g})."
-    )
-    typer.echo(f"Written to {output}.")
+    purified.edge_weight = entries.spread(trace.graph.weight).to(entries.weight.dtype)
+    return purified, trace
+
+
+def _unweighted(data: Data, keep: Any) -> Data:
+    """Return the graph with the edges of the mask `keep` (M,) only, without weights."""
+    import copy
+
+    result = copy.copy(data)
+    result.edge_index = data.edge_index[:, keep]
+    del result.edge_weight
+    return result
+
+
+def _steps(trace: Any) -> str:
+    if trace is None:
+        return ""
+    change = trace.relative_change[-1] if trace.relative_change else 0
+    ending = "converged" if trace.converged else "not yet within the tolerance"
+    return f"; {len(trace.relative_change)} steps, {ending} (last relative change {change:.2g})"

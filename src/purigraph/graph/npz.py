@@ -7,7 +7,8 @@
 - `y` (optional): (N,) integers, the labels;
 - `train_mask`, `val_mask`, `test_mask` (optional): booleans, (N,), or (N, S) for S splits.
 
-Any other key is left alone. To write such a file without purigraph:
+Other arrays are not read. `load_npz` and `save_npz` convert between a file and a PyG `Data`; `GraphFile` writes copies
+of a file that differ only in their edges or weights. To write a graph file without purigraph:
 
     np.savez_compressed("graph.npz", edges=edges, x=x)
 """
@@ -17,8 +18,9 @@ from __future__ import annotations
 import difflib
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +30,9 @@ from torch_geometric.data import Data
 
 from purigraph.errors import GraphError
 from purigraph.files import atomic_path
-from purigraph.graph.border import read_data, read_edge_index
+from purigraph.graph.border import Entries, read_data, read_edge_index
+from purigraph.graph.npz_copy import Array, copy_npz
+from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.sparse_features import csr_from_scipy, csr_to_scipy
 from purigraph.graph.splits import MASKS
 
@@ -36,25 +40,92 @@ CSR_KEYS = ("x_data", "x_indices", "x_indptr", "x_shape")
 OPTIONAL_KEYS = ("edge_weight", "y", *MASKS)
 KNOWN_KEYS = ("edges", "x", *CSR_KEYS, *OPTIONAL_KEYS)
 
-Array = np.ndarray[Any, np.dtype[Any]]
+
+class GraphFile:
+    """A graph file as it is: its edges in their own order, and copies with other weights or edges.
+
+    A copy has every other array as it was: the same dtype, order and sparse parts, and arrays that purigraph does not
+    know.
+
+    Args:
+        path: The file; its arrays are read once.
+
+    Raises:
+        GraphError: If it is no graph file. The message names the file, the array and what is wrong with it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._arrays = _read(self.path)
+
+    def data(self, *, sparse: bool = False) -> Data:
+        """Return the graph; column k of `edge_index` (2, E) is column k of the file's `edges`.
+
+        Features are float32 (float64 stays), labels int64; `edge_weight` is there if the file has it.
+
+        Args:
+            sparse: Return the features as a torch CSR tensor. Default: False.
+        """
+        data = _node_data(self._arrays, self.path, sparse=sparse)
+        data.edge_index, weight, _, _ = _edges(self._arrays, data.num_nodes, self.path)
+        if weight is not None:
+            data.edge_weight = weight
+        return data
+
+    def save_weighted(self, path: str | Path, edge_weight: Tensor) -> None:
+        """Write a copy with these weights (E,), in the order of the file's `edges`.
+
+        They have the dtype of the file's `edge_weight`, or float32 if it has none.
+        """
+        copy_npz(self.path, path, {"edge_weight": self._as_weight(edge_weight)})
+
+    def save_kept(self, path: str | Path, keep: Tensor) -> None:
+        """Write a copy with some of the edges only: those of the mask `keep` (E,), in the order of the file's `edges`.
+
+        Every array `edge_...` with one row per edge loses the same rows.
+        """
+        kept = _numpy(keep)
+        changes: dict[str, Array | None] = {key: array[kept] for key, array in self._edge_arrays().items()}
+        copy_npz(self.path, path, {"edges": self._arrays["edges"][:, kept], **changes})
+
+    def save_rewired(self, path: str | Path, data: Data) -> None:
+        """Write a copy with the edges of `data`, each once, and its `edge_weight` if it has any.
+
+        Other arrays `edge_...` with one row per edge are left out: nobody knows the values of new edges.
+        """
+        edges, weight = _each_once(data)
+        changes: dict[str, Array | None] = dict.fromkeys(self._edge_arrays())
+        changes["edges"] = _numpy(edges).astype(self._arrays["edges"].dtype)
+        if "edge_weight" in data:
+            changes["edge_weight"] = self._as_weight(weight)
+        copy_npz(self.path, path, changes)
+
+    def _as_weight(self, weight: Tensor) -> Array:
+        given = self._arrays.get("edge_weight")
+        return _numpy(weight).astype(np.float32 if given is None else given.dtype)
+
+    def _edge_arrays(self) -> dict[str, Array]:
+        """Return the arrays `edge_...` of the file that have one row per edge, known or not."""
+        num_edges = self._arrays["edges"].shape[1]
+        with _opened(self.path) as archive:
+            found = {key: archive[key] for key in archive.files if key.startswith("edge_")}
+        return {key: array for key, array in found.items() if array.shape[:1] == (num_edges,)}
 
 
 def save_npz(data: Data, path: str | Path) -> None:
-    """Write a graph file, atomically: features, edges (each once), and weights, labels and masks if there.
+    """Write a graph file, atomically: features, edges (each once), and weights, labels and masks if there are any.
 
-    Features in a torch CSR tensor are written as CSR parts. Other attributes of `data` aren't written.
+    Features in a torch CSR tensor are written as CSR parts. Other attributes of `data` are not written.
 
     Raises:
-        GraphError: When `data` isn't an undirected graph with features.
+        GraphError: If `data` is not an undirected graph with features.
     """
     if data.x is None:
         raise GraphError(f"data.x is missing: a graph file holds node features ({path} was not written).")
-    graph, entries = read_data(data)
-    loops = entries.pair < 0
-    edges = torch.cat([graph.pairs, data.edge_index[:, loops].to(graph.pairs.device)], dim=1)
+    edges, weight = _each_once(data)
     arrays: dict[str, Array] = {"edges": _numpy(edges)}
     if "edge_weight" in data:
-        arrays["edge_weight"] = _numpy(torch.cat([graph.weight, entries.weight[loops]]))
+        arrays["edge_weight"] = _numpy(weight)
     if data.x.layout == torch.strided:
         arrays["x"] = _numpy(data.x)
     else:
@@ -75,18 +146,69 @@ def load_npz(path: str | Path, *, sparse: bool = False) -> Data:
 
     Args:
         path: The file.
-        sparse: Give the features as a torch CSR tensor instead of a dense one.
+        sparse: Return the features as a torch CSR tensor. Default: False.
 
     Raises:
-        GraphError: Naming the file, the key and what is wrong with it.
+        GraphError: If it is no graph file. The message names the file, the array and what is wrong with it.
     """
     arrays = _read(Path(path))
+    data = _node_data(arrays, path, sparse=sparse)
+    edge_index, given, graph, entries = _edges(arrays, data.num_nodes, path)
+    data.edge_index, weight = graph.edge_index()
+    loops = entries.pair < 0
+    if loops.any():
+        both = torch.cat([data.edge_index, edge_index[:, loops]], dim=1)
+        weight = torch.cat([weight, entries.weight[loops]])
+        order = torch.argsort(both[0] * graph.num_nodes + both[1], stable=True)
+        data.edge_index, weight = both[:, order], weight[order]
+    if given is not None:
+        data.edge_weight = weight
+    return data
+
+
+def _each_once(data: Data) -> tuple[Tensor, Tensor]:
+    """Return the edges (2, E), each once and sorted, self-loops last, and their weights (E,)."""
+    graph, entries = read_data(data)
+    loops = entries.pair < 0
+    edges = torch.cat([graph.pairs, data.edge_index[:, loops].to(graph.pairs.device)], dim=1)
+    return edges, torch.cat([graph.weight, entries.weight[loops]])
+
+
+def _read(path: Path) -> dict[str, Array]:
+    with _opened(path) as archive:
+        _check_keys(path, archive.files)
+        return {key: archive[key] for key in archive.files if key in KNOWN_KEYS}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """Open an archive of arrays; whatever is wrong with it becomes a sentence."""
+    if not path.is_file():
+        raise GraphError(f"There is no file {path}.")
+    if not zipfile.is_zipfile(path):
+        raise GraphError(
+            f"{path} is not a graph file (an .npz archive of NumPy arrays): it is damaged, cut short or foreign."
+        )
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
+        if isinstance(error, GraphError):
+            raise
+        # NumPy's message about an array of Python objects names allow_pickle; anything else is a broken archive.
+        reason = (
+            "it holds pickled objects, which are never opened: save plain arrays"
+            if "allow_pickle" in str(error)
+            else f"the file is damaged ({error})"
+        )
+        raise GraphError(f"{path} can't be read as a graph file: {reason}.") from None
+
+
+def _node_data(arrays: dict[str, Array], path: str | Path, *, sparse: bool) -> Data:
+    """Return features, labels and masks."""
     x = _features(arrays, path, sparse=sparse)
     num_nodes = x.shape[0]
-    edge_index, edge_weight = _edges(arrays, num_nodes, path)
-    data = Data(x=x, edge_index=edge_index)
-    if edge_weight is not None:
-        data.edge_weight = edge_weight
+    data = Data(x=x)
     if "y" in arrays:
         y = arrays["y"]
         _check(y.shape == (num_nodes,) and y.dtype.kind in "iu", path, "y", f"({num_nodes},) integer", y)
@@ -98,29 +220,6 @@ def load_npz(path: str | Path, *, sparse: bool = False) -> Data:
             _check(fits, path, key, f"({num_nodes},) or ({num_nodes}, number of splits) bool", mask)
             data[key] = torch.from_numpy(mask)
     return data
-
-
-def _read(path: Path) -> dict[str, Array]:
-    if not path.is_file():
-        raise GraphError(f"There is no file {path}.")
-    if not zipfile.is_zipfile(path):
-        raise GraphError(
-            f"{path} is not a graph file (an .npz archive of NumPy arrays): it is damaged, cut short or foreign."
-        )
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            _check_keys(path, archive.files)
-            return {key: archive[key] for key in archive.files if key in KNOWN_KEYS}
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
-        if isinstance(error, GraphError):
-            raise
-        # NumPy's words for an array of Python objects name allow_pickle; anything else is a broken archive.
-        reason = (
-            "it holds pickled objects, which are never opened: save plain arrays"
-            if "allow_pickle" in str(error)
-            else f"the file is damaged ({error})"
-        )
-        raise GraphError(f"{path} can't be read as a graph file: {reason}.") from None
 
 
 def _check_keys(path: Path, found: list[str]) -> None:
@@ -162,15 +261,13 @@ def _features(arrays: dict[str, Array], path: str | Path, *, sparse: bool) -> Te
     return csr_from_scipy(csr) if sparse else torch.from_numpy(csr.toarray())
 
 
-def _edges(arrays: dict[str, Array], num_nodes: int, path: str | Path) -> tuple[Tensor, Tensor | None]:
+def _edges(
+    arrays: dict[str, Array], num_nodes: int, path: str | Path
+) -> tuple[Tensor, Tensor | None, PairGraph, Entries]:
+    """Return the edges (2, E) as the file lists them, their weights (E,) if it has any, and both as a `PairGraph`."""
     edges = arrays["edges"]
-    _check(
-        edges.ndim == 2 and edges.shape[0] == 2 and edges.dtype.kind in "iu",
-        path,
-        "edges",
-        "(2, E) integer",
-        edges,
-    )
+    fits = edges.ndim == 2 and edges.shape[0] == 2 and edges.dtype.kind in "iu"
+    _check(fits, path, "edges", "(2, E) integer", edges)
     edge_index = torch.from_numpy(edges.astype(np.int64))
     weight = None
     if "edge_weight" in arrays:
@@ -182,14 +279,7 @@ def _edges(arrays: dict[str, Array], num_nodes: int, path: str | Path) -> tuple[
         graph, entries = read_edge_index(edge_index, weight, num_nodes)
     except GraphError as error:
         raise GraphError(f"{path}: {error} (edge_index is the array `edges`.)") from None
-    both, both_weight = graph.edge_index()
-    loops = entries.pair < 0
-    if loops.any():
-        both = torch.cat([both, edge_index[:, loops]], dim=1)
-        both_weight = torch.cat([both_weight, entries.weight[loops]])
-        order = torch.argsort(both[0] * num_nodes + both[1], stable=True)
-        both, both_weight = both[:, order], both_weight[order]
-    return both, None if weight is None else both_weight
+    return edge_index, weight, graph, entries
 
 
 def _floating(array: Array) -> Array:

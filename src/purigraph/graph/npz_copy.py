@@ -1,0 +1,67 @@
+"""Copying an `.npz` archive with some of its arrays changed, and every other one byte by byte as it was."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from purigraph.errors import GraphError
+from purigraph.files import atomic_path
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_SUFFIX = ".npy"
+
+
+def copy_npz(source: str | Path, target: str | Path, changes: Mapping[str, Array | None]) -> None:
+    """Write a copy of an archive, atomically.
+
+    Arrays that don't change are never decoded, so that their dtype, memory order and even pickled objects (which stay
+    unopened) are the same in the copy. A changed array keeps its place; new ones come last. The same contents give a
+    bit-identical file.
+
+    Args:
+        source: The archive to copy.
+        target: The file to write.
+        changes: New contents by the array's name; None leaves the array out.
+
+    Raises:
+        GraphError: If the archive is damaged; nothing is written then.
+    """
+    try:
+        with zipfile.ZipFile(source) as old, atomic_path(target) as temporary, zipfile.ZipFile(temporary, "w") as new:
+            _copy(old, new, changes)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise GraphError(f"{source} can't be copied: the file is damaged ({error}).") from None
+
+
+def _copy(old: zipfile.ZipFile, new: zipfile.ZipFile, changes: Mapping[str, Array | None]) -> None:
+    pending = dict(changes)
+    for member in old.infolist():
+        name = member.filename.removesuffix(_SUFFIX)
+        if name in changes:
+            _write(new, name, pending.pop(name, None))
+            continue
+        # A fresh header: the old one has sizes and offsets of the old archive.
+        header = zipfile.ZipInfo(member.filename, member.date_time)
+        header.compress_type = member.compress_type
+        with old.open(member) as reader, new.open(header, "w", force_zip64=True) as writer:
+            shutil.copyfileobj(reader, writer, 1 << 20)
+    for name, array in pending.items():
+        _write(new, name, array)
+
+
+def _write(archive: zipfile.ZipFile, name: str, array: Array | None) -> None:
+    if array is None:
+        return
+    header = zipfile.ZipInfo(f"{name}{_SUFFIX}")
+    header.compress_type = zipfile.ZIP_DEFLATED
+    # The size is not known before it is written, so there must be room for a large one.
+    with archive.open(header, "w", force_zip64=True) as writer:
+        np.lib.format.write_array(writer, array, allow_pickle=False)

@@ -135,6 +135,7 @@ class Configured:
             __base__=_most_derived(bases),
             __module__=cls.__module__,
             __doc__=None,
+            __qualname__=f"{cls.__qualname__}.settings_class",  # so that pickle finds it
             **declared,
         )
         for name, field in fields.items():

@@ -41,7 +41,8 @@ def run(
     purifier: PurifierOption = None,
     attack: AttackOption = None,
     epsilon: Annotated[
-        float | None, typer.Option(min=0, help=f"The size of the budget; see --budget-kind. Default: {DEFAULT_EPSILON}.")
+        float | None,
+        typer.Option(min=0, help=f"The size of the budget; see --budget-kind. Default: {DEFAULT_EPSILON}."),
     ] = None,
     budget_kind: BudgetKindOption = "incident",
     epochs: AttackEpochsOption = None,

@@ -26,7 +26,10 @@ def run(
         typer.secho(text, err=True, dim=True)
 
     result = run_demo(
-        seed=seed, purifier_epochs=epochs, progress=False if as_json else None, say=(lambda text: None) if as_json else say
+        seed=seed,
+        purifier_epochs=epochs,
+        progress=False if as_json else None,
+        say=(lambda text: None) if as_json else say,
     )
     if as_json:
         print_json(result.to_dict())

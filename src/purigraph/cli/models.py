@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from purigraph.classifiers import Classifier
 
+
 def load_victim(classifier: str, purifier: str | None, device: str) -> tuple[nn.Module, Classifier]:
     """Load what is attacked (the classifier alone, or protected), and the classifier in it."""
     from purigraph import classifiers, purifiers

@@ -56,9 +56,7 @@ def collect(built_in: bool = True) -> SettingLists:
             name: rows(item.settings_class, item.fit_settings_class, leave_out=sizes)
             for name, item in wanted(purifiers.registry)
         },
-        "classifier": {
-            name: rows(item.settings_class, leave_out=sizes) for name, item in wanted(classifiers.registry)
-        },
+        "classifier": {name: rows(item.settings_class, leave_out=sizes) for name, item in wanted(classifiers.registry)},
         "regime": {name: rows(item.settings) for name, item in wanted(training.registry)},
         "attack": {name: rows(item.settings_class) for name, item in wanted(attacks.registry)},
     }

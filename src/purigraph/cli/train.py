@@ -34,7 +34,9 @@ def run(
         str | None,
         typer.Option("--profile", help=f"Of adversarial training: paper or cpu. Default: {DEFAULT_PROFILE}."),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Training stops after so many epochs at the latest.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Training stops after so many epochs at the latest.")
+    ] = None,
     checkpoint: CheckpointOption = None,
     settings: SetOption = None,
     seed: SeedOption = 0,

@@ -113,7 +113,7 @@ class Pretrained(Configured, nn.Module, ABC):
             ModelFileError: The files are missing, damaged or foreign, belong to another class, or one of the
                 tensors is missing, superfluous or has another shape or dtype than the configuration says.
         """
-        if inspect.isabstract(cls):
+        if inspect.isabstract(cls) or cls is Pretrained:
             raise ModelFileError(
                 f"{cls.__name__} is an abstract base: call from_pretrained on the class that was "
                 "saved, or load of its package, which finds the class."

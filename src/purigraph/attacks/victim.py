@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from purigraph.attacks.both_directions import both_directions
-from purigraph.losses import Loss
 from purigraph.attacks.union import Union
 from purigraph.errors import InputError, UnsupportedModelError
 from purigraph.graph.pair_graph import PairGraph
+from purigraph.losses import Loss
 from purigraph.metrics import accuracy
 
 Model: TypeAlias = Callable[[Any, Tensor, Tensor], Tensor]

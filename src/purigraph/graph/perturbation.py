@@ -15,9 +15,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import GraphError, ModelFileError
-from purigraph.tensor_files import read_tensors, write_tensors
 from purigraph.graph.border import Entries, read_data
 from purigraph.graph.pair_graph import PairGraph, merge_codes
+from purigraph.tensor_files import read_tensors, write_tensors
 
 _FORMAT = "purigraph.perturbation/1"
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from typing_extensions import Unpack
 
 from purigraph.errors import InputError, NotFittedError
 from purigraph.graph import PairGraph, as_pair_graph, read_edge_index
@@ -18,7 +19,7 @@ from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.purification import Purification, iterate
-from purigraph.purifiers.gpr_gae.training import FitReport, FitSettings, train
+from purigraph.purifiers.gpr_gae.training import FitOptions, FitReport, FitSettings, train
 from purigraph.settings import setting
 
 # What the steps of one purification may keep for the backward pass before each is computed again instead.
@@ -64,6 +65,7 @@ class GPRGAE(Purifier):
         le=1,
     )
 
+    fit_settings_class = FitSettings
     trial_settings = MappingProxyType({"hops": 3, "node_channels": 8, "edge_channels": 16})
     trial_fit = MappingProxyType({"epochs": 15})
 
@@ -102,7 +104,7 @@ class GPRGAE(Purifier):
             self._report = FitReport.of_record(self.provenance)
         return self._report
 
-    def fit(
+    def fit(  # type: ignore[override]  # its settings are known: editors complete them
         self,
         data: Data,
         *,
@@ -110,15 +112,15 @@ class GPRGAE(Purifier):
         seed: int = 0,
         checkpoint: str | Path | None = None,
         progress: bool | None = None,
-        **settings: Any,
+        **settings: Unpack[FitOptions],
     ) -> GPRGAE:
         """Learn what the edges of a trusted graph look like. Labels and masks are never read.
 
         Args:
-            data: x, edge_index, edge_weight if any. With no `validation`, a share of its nodes is held out: the model
+            data: x, edge_index, edge_weight if any. Without `validation`, a share of its nodes is held out: the model
                 trains on the graph without them and its best epoch is chosen on the edges that touch them.
-            validation: the larger graph of an inductive split, whose further nodes (by `n_id`) play that part.
-            seed: for initial values, perturbed graphs and dropout: the same seed gives the same bits.
+            validation: The larger graph of an inductive split, whose further nodes (by `n_id`) play that part.
+            seed: For initial values, perturbed graphs and dropout: the same seed gives the same bits.
             checkpoint: A folder to keep the run's state in; an interrupted run resumes from it, bit-identically.
             progress: Show loss, AUC, AP and the time left. Default: only if it takes long.
             **settings: See `FitSettings`: epochs, injection, masking, ...
@@ -126,11 +128,31 @@ class GPRGAE(Purifier):
         Returns:
             Itself; `report` says how the training went.
         """
-        report = train(
-            self, data, validation, FitSettings(**settings), seed=seed, checkpoint=checkpoint, progress=progress
-        )
+        return super().fit(data, validation=validation, seed=seed, checkpoint=checkpoint, progress=progress, **settings)
+
+    def _learn(
+        self,
+        data: Data,
+        validation: Data | None,
+        settings: FitSettings,
+        *,
+        seed: int,
+        checkpoint: str | Path | None,
+        progress: bool | None,
+    ) -> None:
+        report = train(self, data, validation, settings, seed=seed, checkpoint=checkpoint, progress=progress)
         self._report, self.provenance = report, report.record()
-        return self
+
+    def summary(self) -> str:
+        """Return a sentence that says how `fit` went."""
+        report = self.report
+        if report is None:
+            return "It is not known how this GPRGAE was trained."
+        took = "" if report.seconds is None else f" in {report.seconds:.0f} s"
+        return (
+            f"Trained {report.epochs_run} epochs{took}; best epoch {report.best_epoch}: AUC {report.auc:.4f}, AP "
+            f"{report.ap:.4f} for true against injected edges of unseen nodes."
+        )
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors` (see `Pretrained`)."""

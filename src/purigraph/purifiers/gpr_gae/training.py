@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import torch
 from torch import Tensor
@@ -65,6 +65,25 @@ class FitSettings(Settings):
     patience: int | None = setting(
         "Stop after so many epochs without a better validation score. None never stops early.", default=None, ge=1
     )
+
+
+class FitOptions(TypedDict, total=False):
+    """The settings of `FitSettings` as keyword arguments, for editors and type checkers."""
+
+    epochs: int
+    injection: float
+    masking: float
+    reweighting: float
+    symmetry: float
+    symmetry_passes: Literal[1, 2]
+    learning_rate: float
+    weight_decay: float
+    batch_ratio: float | None
+    validation_sets: int
+    validation_injection: float
+    validate_every: int
+    holdout: float
+    patience: int | None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from purigraph.cli.common import JsonOption, print_json
+from purigraph.cli.options import JsonOption
+from purigraph.cli.outputs import print_json
 
 NAME = "datasets"
 HELP = "List the datasets that can be loaded by name."

@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from purigraph.cli.common import (
-    DeviceOption,
-    GraphArgument,
-    JsonOption,
-    SetOption,
-    check_device,
-    check_output,
-    is_file,
-    load_graph,
-    print_json,
-    read_settings,
-)
+from purigraph.cli.inputs import check_device, is_file, load_graph, read_settings
+from purigraph.cli.options import DeviceOption, GraphArgument, JsonOption, SetOption
+from purigraph.cli.outputs import check_output, print_json
 from purigraph.errors import InputError, NotFittedError
 
 if TYPE_CHECKING:
@@ -28,6 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "purify"
 HELP = "Purify a graph with a trained purifier and write it as a .npz file."
+SETTINGS_OF = ("purifier",)
 
 # An edge below this weight counts as one that the purifier does not trust, if no threshold is given.
 DOUBTFUL = 0.5
@@ -36,7 +28,7 @@ DOUBTFUL = 0.5
 def run(
     graph: GraphArgument,
     purifier: Annotated[
-        str, typer.Option("--purifier", "-m", help="The folder of a trained purifier, or hf://owner/name.")
+        str, typer.Option("--purifier", "-m", help="The folder of a purifier (`purigraph fit`), or hf://owner/name.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write.")],
     threshold: Annotated[

@@ -39,9 +39,9 @@ from purigraph.purifiers import GPRGAE
         (["--set", "attack=dice"], r"no settings \['attack'\]"),
         (["--set", "budget=absolute"], r"no settings \['budget'\]"),
         (["--device", "nonsense"], "Device 'nonsense' can't be used"),
-        (["--budget", "everything"], "--budget is one of incident"),
-        (["--budget", "absolute"], "give it as --epsilon"),
-        (["--budget", "absolute", "--epsilon", "0.5"], "whole number of flips"),
+        (["--budget-kind", "everything"], "--budget-kind is one of incident"),
+        (["--budget-kind", "absolute"], "give it as --epsilon"),
+        (["--budget-kind", "absolute", "--epsilon", "0.5"], "whole number of flips"),
         (["--preset", "paper"], "for datasets, not for the file"),
         (["--preset", "mine"], "no preset 'mine'"),
     ],
@@ -59,12 +59,12 @@ def test_epochs_bring_their_fine_tuning(attack: str, workshop: Workshop) -> None
 
 def test_budgets_can_be_counted(workshop: Workshop, tmp_path: Path) -> None:
     flips = tmp_path / "f.safetensors"
-    absolute = ["-a", "dice", "--budget", "absolute", "--epsilon", "7"]
+    absolute = ["-a", "dice", "--budget-kind", "absolute", "--epsilon", "7"]
     invoke("attack", workshop.graph, "-c", workshop.gcn, "-o", flips, *absolute)
     assert len(Perturbation.load(flips)) == 7
     evaluate = ["evaluate", workshop.graph, "-c", workshop.gcn, "-a", "dice", "--epsilon", 1, "--json"]
     budgets = [
-        json.loads(invoke(*evaluate, "--budget", kind))["records"][0]["budget"] for kind in ("half-degree", "incident")
+        json.loads(invoke(*evaluate, "--budget-kind", kind))["records"][0]["budget"] for kind in ("half-degree", "incident")
     ]
     assert budgets[0] < budgets[1]
 
@@ -102,10 +102,10 @@ def test_train_and_fit_refuse_what_they_would_ignore(workshop: Workshop, tmp_pat
     train = ["train", workshop.graph, "-o", tmp_path / "m"]
     refused("--profile is of adversarial training", *train, "--profile", "paper")
     refused("no regime named 'nonsense'", *train, "--regime", "nonsense")
-    refused("vanilla has no setting 'max_epoch'", *train, "--set", "max_epoch=3")
+    refused("vanilla has no setting 'max_epoch'", *train, "--set", "epoch=3")
     refused("leave it out", "fit", workshop.graph, "-o", tmp_path / "m", "--set", "in_channels=99")
     refused("says again", "fit", workshop.graph, "-o", tmp_path / "m", "--epochs", 2, "--set", "epochs=3")
-    short = ["--set", "max_epochs=11", "--set", "clean_epochs=10"]
+    short = ["--set", "epochs=11", "--set", "clean_epochs=10"]
     report = json.loads(invoke(*train, "--regime", "Adversarial", *short, "--json"))
     assert report["settings"]["attack"]["block_size"] == 50_000  # the profile for a CPU
 

@@ -1,12 +1,18 @@
-"""The datasets' table: names, statistics against the paper's, splits, and how a new one is entered."""
+"""Datasets by name: statistics against the paper's, splits, how a new one is registered, and what isn't imported."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from torch_geometric.data import Data
 
 from helpers import requires_data
@@ -120,17 +126,67 @@ def test_a_wrong_file_makes_a_dataset_unavailable(tmp_path: Path, monkeypatch: p
 
 
 def test_a_new_dataset_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datasets.catalogue, "_items", dict(datasets.catalogue._items))
+    monkeypatch.setattr(datasets.registry, "_items", dict(datasets.registry._items))
+    roots = []
 
-    @datasets.register("two_stars", nodes=180, edges=179, features=2, classes=2, homophily=1.0)
-    def read_two_stars(root: Path | None, *, sparse: bool) -> Data:
+    @datasets.register("two_stars", nodes=180, edges=178, features=2, classes=2, homophily=1.0)
+    def read_two_stars(root: Path | None) -> datasets.RawGraph:
+        roots.append(root)
         y = np.repeat([0, 1], 90)
         arcs = np.stack([np.arange(180), np.where(y == 0, 0, 90)])
-        return datasets.assemble(np.eye(2)[y], y, arcs, sparse=sparse)
+        return datasets.RawGraph(x=np.eye(2)[y], y=y, arcs=arcs)
 
     assert "two-stars" in datasets.names()
     assert datasets.info("two-stars").available
-    data = datasets.load("Two-Stars", sparse=True)
+    assert isinstance(read_two_stars, datasets.Dataset)  # what an entry point of another package names
+    data = datasets.load("Two-Stars", sparse=True, root="somewhere")
+    assert roots == [Path("somewhere")]
     assert data.num_edges == 2 * 178  # the two self-loops are gone
+    assert data.x.layout == torch.sparse_csr
+    assert torch.equal(data.x.to_dense(), torch.eye(2)[data.y])
     assert data.name == "two-stars"
     assert int(data.test_mask.sum()) == 18
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.coo_array])
+def test_arrays_of_any_kind_are_assembled(kind: Callable[[Any], Any]) -> None:
+    x = np.array([[0, 3], [0, 0], [1, 0]], dtype=np.int16)
+    masks = {"train_mask": np.array([True, False, False])}
+    arcs = np.array([[2, 0, 0, 1, 2], [0, 2, 2, 1, 1]], dtype=np.int32)
+    raw = datasets.RawGraph(x=kind(x), y=np.array([1, 0, 1], dtype=np.uint8), arcs=arcs, masks=masks)
+    for wanted in (False, True):
+        data = datasets.assemble(raw, sparse=wanted)
+        assert data.x.dtype == torch.float32
+        assert (data.x.layout == torch.sparse_csr) == wanted
+        assert torch.equal(data.x.to_dense() if wanted else data.x, torch.tensor([[0.0, 3.0], [0.0, 0.0], [1.0, 0.0]]))
+        assert data.edge_index.tolist() == [[0, 1, 2, 2], [2, 2, 0, 1]]
+        assert data.y.tolist() == [1, 0, 1]
+        assert data.y.dtype == torch.int64
+        assert data.train_mask.tolist() == [True, False, False]
+    data.train_mask[1] = True
+    assert masks["train_mask"].tolist() == [True, False, False]
+
+
+def in_a_new_process(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+SLOW_IMPORTS = "sorted({'torch', 'torch_geometric'} & sys.modules.keys())"
+
+
+def test_importing_the_package_does_not_import_pytorch() -> None:
+    code = f"import sys, purigraph.datasets, purigraph.cli.datasets; print({SLOW_IMPORTS})"
+    assert in_a_new_process(code).strip() == "[]"
+
+
+def test_listing_the_datasets_does_not_import_pytorch() -> None:
+    code = (
+        "import sys, atexit; from purigraph.cli import main; sys.argv[1:] = ['datasets', '--json']; "
+        f"atexit.register(lambda: print({SLOW_IMPORTS}, file=sys.stdout)); main()"
+    )
+    listing, end, imported = in_a_new_process(code).rpartition("]\n[")
+    assert f"[{imported}".strip() == "[]"
+    found = {entry["name"]: entry for entry in json.loads(f"{listing}{end[0]}")}
+    assert list(found) == datasets.names()
+    assert (found["cora"]["nodes"], found["cora"]["edges"], found["cora"]["homophily"]) == (2708, 5278, 0.8)
+    assert found["synthetic-citation"]["available"] is True

@@ -127,7 +127,7 @@ def test_a_damaged_cache_is_mended(server: Server, tmp_path: Path) -> None:
     assert server.requests == 2
 
 
-def test_processes_that_need_one_file_download_it_once(server: Server, tmp_path: Path) -> None:
+def test_callers_that_need_a_file_at_once_download_it_once(server: Server, tmp_path: Path) -> None:
     file = RemoteFile("toy/file.bin", HASH, (server.url,))
     threads = [threading.Thread(target=fetch, args=(file, tmp_path)) for _ in range(4)]
     for thread in threads:
@@ -170,5 +170,7 @@ def test_a_cache_that_cannot_be_written_is_named(server: Server, tmp_path: Path)
 
 
 def test_default_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert "purigraph" in str(sources.cache_folder())
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "caches" / name))
+    assert sources.cache_folder() == tmp_path / "caches" / "purigraph"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert sources.cache_folder("~/mine") == tmp_path / "mine"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch_geometric.data import Data
 from helpers import pair_graphs
 from purigraph.errors import GraphError
 from purigraph.graph import PairGraph
-from purigraph.graph.npz import load_npz, save_npz
+from purigraph.graph.npz import GraphFile, load_npz, save_npz
 from purigraph.graph.sparse_features import csr_from_scipy
 
 
@@ -113,8 +114,10 @@ def test_bad_content_is_explained(tmp_path: Path, arrays: dict[str, Any], messag
     assert str(path) in str(error.value)
 
 
-def test_other_arrays_are_left_alone(tmp_path: Path) -> None:
-    load_npz(write(tmp_path / "g.npz", edges=EDGES, x=X, node_names=["a", "b", "c"]))
+def test_other_arrays_are_not_read(tmp_path: Path) -> None:
+    others = {"node_names": ["a", "b", "c"], "authors": np.array([{}, {}, {}])}  # the second is pickled
+    data = load_npz(write(tmp_path / "g.npz", edges=EDGES, x=X, **others))
+    assert sorted(data.keys()) == ["edge_index", "x"]
 
 
 def test_foreign_and_damaged_files_are_refused(tmp_path: Path) -> None:
@@ -142,3 +145,87 @@ def test_what_is_no_graph_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match="directed"):
         save_npz(Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 1], [1, 0, 2]])), tmp_path / "g.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+def members(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Edges in an order of their own with a self-loop, sparse features, and arrays that purigraph does not know."""
+    return write(
+        tmp_path / "mixed.npz",
+        notes=np.array([{"free": "text"}, None]),  # pickled: never opened
+        edges=np.array([[2, 1, 0], [0, 1, 1]], dtype=np.uint16),
+        **CSR,
+        edge_weight=np.array([0.5, 2, 1], dtype=">f2"),
+        edge_labels=np.array(["a", "b", "c"]),
+        edge_types=np.array(["one", "two"]),
+        edge_total=np.array(3),
+    )
+
+
+def test_a_file_gives_its_edges_in_its_own_order(mixed: Path) -> None:
+    data = GraphFile(mixed).data()
+    assert data.edge_index.tolist() == [[2, 1, 0], [0, 1, 1]]
+    assert data.edge_index.dtype == torch.int64
+    assert data.edge_weight.tolist() == [0.5, 2.0, 1.0]
+    assert data.edge_weight.dtype == torch.float32
+    assert torch.equal(data.x, load_npz(mixed).x)
+    assert GraphFile(mixed).data(sparse=True).x.layout == torch.sparse_csr
+
+
+def test_a_copy_differs_in_its_weights_only(mixed: Path, tmp_path: Path) -> None:
+    for name in ("copy.npz", "again.npz"):
+        GraphFile(mixed).save_weighted(tmp_path / name, torch.tensor([0.25, 2.0, 0.75]))
+    before, after = members(mixed), members(tmp_path / "copy.npz")
+    assert list(after) == list(before)
+    assert [name for name in before if before[name] != after[name]] == ["edge_weight.npy"]
+    with np.load(tmp_path / "copy.npz") as archive:
+        assert archive["edge_weight"].tolist() == [0.25, 2.0, 0.75]
+        assert archive["edge_weight"].dtype == np.dtype(">f2")
+    assert (tmp_path / "copy.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
+
+
+def test_a_copy_without_some_edges(mixed: Path, tmp_path: Path) -> None:
+    GraphFile(mixed).save_kept(tmp_path / "copy.npz", torch.tensor([True, True, False]))
+    before, after = members(mixed), members(tmp_path / "copy.npz")
+    assert list(after) == list(before)
+    changed = {"edges.npy", "edge_weight.npy", "edge_labels.npy"}
+    assert {name for name in before if before[name] != after[name]} == changed
+    with np.load(tmp_path / "copy.npz") as archive:
+        assert archive["edges"].tolist() == [[2, 1], [0, 1]]
+        assert archive["edges"].dtype == np.uint16
+        assert archive["edge_weight"].tolist() == [0.5, 2.0]
+        assert archive["edge_labels"].tolist() == ["a", "b"]
+
+
+def test_a_copy_with_other_edges(mixed: Path, tmp_path: Path) -> None:
+    data = Data(edge_index=torch.tensor([[1, 2, 0, 0], [2, 1, 0, 0]])[:, :3], edge_weight=torch.tensor([0.5, 0.5, 1.0]))
+    data.num_nodes = 3
+    GraphFile(mixed).save_rewired(tmp_path / "copy.npz", data)
+    before, after = members(mixed), members(tmp_path / "copy.npz")
+    assert before.keys() - after.keys() == {"edge_labels.npy"}
+    with np.load(tmp_path / "copy.npz") as archive:
+        assert archive["edges"].tolist() == [[1, 0], [2, 0]]
+        assert archive["edges"].dtype == np.uint16
+        assert archive["edge_weight"].tolist() == [0.5, 1.0]
+    del data.edge_weight
+    GraphFile(mixed).save_rewired(tmp_path / "copy.npz", data)
+    assert before.keys() - members(tmp_path / "copy.npz").keys() == {"edge_labels.npy", "edge_weight.npy"}
+
+
+def test_a_failed_copy_leaves_nothing(tmp_path: Path) -> None:
+    names = np.array([{}, {}])
+    file = GraphFile(write(tmp_path / "g.npz", edges=EDGES, x=X, edge_names=names))
+    with pytest.raises(GraphError, match="pickled objects, which are never opened"):
+        file.save_kept(tmp_path / "copy.npz", torch.tensor([True, False]))
+    path = write(tmp_path / "g.npz", edges=EDGES, x=X, other=np.full(1000, 7))
+    content = bytearray(path.read_bytes())
+    content[content.rindex(bytes([7, 0, 0, 0, 0, 0, 0, 0]))] = 8  # in an array that is only copied
+    path.write_bytes(content)
+    with pytest.raises(GraphError, match=r"g\.npz can't be copied: the file is damaged"):
+        GraphFile(path).save_weighted(tmp_path / "copy.npz", torch.ones(2))
+    assert [file.name for file in tmp_path.iterdir()] == ["g.npz"]

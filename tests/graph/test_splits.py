@@ -61,11 +61,16 @@ def test_a_share_of_whole_nodes_is_not_rounded_up() -> None:
 
 def test_seed_matters_and_global_random_state_does_not() -> None:
     data = labelled([60, 60])
-    np.random.seed(1)  # noqa: NPY002 (what must have no effect)
-    torch.manual_seed(1)
-    before = torch.get_rng_state()
-    first = attach_split(data, seed=0)
-    assert torch.equal(torch.get_rng_state(), before)
+    splits = []
+    for state in (1, 2):
+        np.random.seed(state)  # noqa: NPY002 (what must have no effect)
+        torch.manual_seed(state)
+        before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+        splits.append(attach_split(data, seed=0))
+        assert torch.equal(torch.get_rng_state(), before[0])
+        assert np.array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+    first, second = splits
+    assert all(torch.equal(first[name], second[name]) for name in MASKS)
     assert not torch.equal(first.train_mask, attach_split(data, seed=1).train_mask)
 
 

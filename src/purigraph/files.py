@@ -1,4 +1,4 @@
-"""Writing files so that nothing is ever half-written, and naming contents by their hash."""
+"""Atomic writes, JSON and hashes of files."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from purigraph.errors import ModelFileError
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; move it there when the block ends well, else remove it.
+    """Yield a temporary path beside `path`; move it there if the block succeeds, otherwise remove it.
 
     Raises:
-        OSError: When there is no writing there; it names `path`, as the caller never heard of the temporary one.
+        OSError: If `path` can't be written. It names `path`, as the caller does not know the temporary one.
     """
     target = Path(path)
     with _naming(target):
@@ -44,12 +44,12 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Write JSON atomically, indented and with a closing newline; see `json_text`."""
+    """Write JSON atomically, indented and with a final newline; see `json_text`."""
     write_text(path, json_text(value, ensure_ascii=False) + "\n")
 
 
 def json_text(value: object, *, ensure_ascii: bool = True) -> str:
-    """A value as indented JSON that every program can read: infinities and NaN, which JSON has not, become null.
+    """Return a value as indented JSON. Infinities and NaN, which JSON does not have, become null.
 
     >>> json_text([0.5, float("inf")]).split()
     ['[', '0.5,', 'null', ']']
@@ -58,7 +58,11 @@ def json_text(value: object, *, ensure_ascii: bool = True) -> str:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file, naming the file when it is missing, can't be read or is no JSON."""
+    """Read a JSON file.
+
+    Raises:
+        ModelFileError: If the file is missing, can't be read or is not JSON; the message names it.
+    """
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -70,7 +74,7 @@ def read_json(path: str | Path) -> Any:
 
 
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, as hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(1 << 20), b""):
@@ -80,7 +84,7 @@ def sha256(path: str | Path) -> str:
 
 @contextmanager
 def _naming(target: Path) -> Iterator[None]:
-    """Let a failure of the file system speak of `target`."""
+    """Make an error of the file system name `target`."""
     try:
         yield
     except OSError as error:

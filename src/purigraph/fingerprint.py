@@ -1,4 +1,4 @@
-"""A short name for data: equal fingerprints, equal contents."""
+"""Hashes of tensors and text: equal fingerprints mean equal contents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def fingerprint(*parts: Tensor | str) -> str:
-    """64 hexadecimal digits that change with any value, shape, dtype or layout of the tensors, or with the text.
+    """Return 64 hexadecimal digits that depend on every value, shape, dtype and layout of the tensors, and on the text.
 
     >>> fingerprint(torch.ones(2)) == fingerprint(torch.ones(2)), fingerprint(torch.ones(2)) == fingerprint("1 1")
     (True, False)

@@ -7,19 +7,22 @@ from torch import Tensor
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> float:
-    """The share of rows whose largest logit is the label's. Shapes: (M, C) and (M,)."""
+    """Return the share of rows whose largest logit is the label's; nan if there are no rows.
+
+    Shapes: logits (M, C), labels (M,).
+    """
     if labels.numel() == 0:
         return float("nan")
     return float((logits.argmax(dim=-1) == labels).double().mean())
 
 
 def ranking_scores(positive: Tensor, negative: Tensor) -> tuple[float, float]:
-    """AUC and average precision of scores that should be high for `positive` and low for `negative`.
+    """Return AUC and average precision of scores that should be high for `positive` and low for `negative`.
 
     Equal to scikit-learn's `roc_auc_score` and `average_precision_score`, ties included, but both come
     from one sort: $\\mathrm{AUC} = P(s^+ > s^-) + P(s^+ = s^-)/2$ and
     $\\mathrm{AP} = \\sum_t (R_t - R_{t-1}) P_t$ over the distinct thresholds t.
-    Both are nan when either side is empty.
+    Both are nan if either side is empty. Shapes: positive (P,), negative (Q,).
     """
     if positive.numel() == 0 or negative.numel() == 0:
         return float("nan"), float("nan")
@@ -34,7 +37,7 @@ def ranking_scores(positive: Tensor, negative: Tensor) -> tuple[float, float]:
     gained = torch.diff(true_positives, prepend=zero)
     false_positives = seen - true_positives
     passed = torch.diff(false_positives, prepend=zero)
-    # The trapezoid between two thresholds counts ties by half.
+    # The trapezoid between two thresholds counts a tie as one half.
     area = (passed * (true_positives - gained / 2)).sum()
     auc = float(area / (positive.numel() * negative.numel()))
     ap = float((gained * true_positives / seen).sum() / positive.numel())

@@ -21,7 +21,11 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read a safetensors file: the tensors and the metadata."""
+    """Read a safetensors file: return the tensors and the metadata.
+
+    Raises:
+        ModelFileError: If the file is missing or damaged; the message names it.
+    """
     if not Path(path).is_file():
         raise ModelFileError(f"{path} does not exist.")
     try:

@@ -162,8 +162,28 @@ def test_files(tmp_path: Path) -> None:
     write_tensors(path, tensors, {"format": "other"})
     with pytest.raises(ModelFileError, match="not a perturbation"):
         Perturbation.load(path)
+    write_tensors(path, tensors, {"format": header["format"], "sha256": header["sha256"]})
+    with pytest.raises(ModelFileError, match="not a perturbation"):
+        Perturbation.load(path)
     with pytest.raises(ModelFileError, match="does not exist"):
         Perturbation.load(tmp_path / "nowhere")
+
+
+def test_the_format_is_that_of_0_1_0(tmp_path: Path) -> None:
+    """What that version wrote, spelled out: a change of names, types or the hash would make its files unreadable."""
+    tensors = {"added": torch.tensor([[0], [1]]), "removed": torch.tensor([[2], [3]])}
+    header = {
+        "format": "purigraph.perturbation/1",
+        "num_nodes": "4",
+        "sha256": "29e2a336a16331582a77e863e6e6a645f4524e5ae3066826b217654680cc59db",
+    }
+    write_tensors(tmp_path / "old", tensors, header)
+    flips = Perturbation.load(tmp_path / "old")
+    assert flips == Perturbation(4, **tensors)
+    flips.save(tmp_path / "new")
+    found, written = read_tensors(tmp_path / "new")
+    assert written == header
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
 
 
 def _codes(pairs: torch.Tensor, graph: PairGraph) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Who belongs where in a generated citation network: classes, the communities in them, and labels that deviate."""
+"""The groups of a generated citation network: classes, the communities in them, and labels that deviate."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FOREIGN_LABELS_SHAPE = 0.5
 
 @dataclass(frozen=True)
 class Communities:
-    """Who belongs where. Nodes are ordered by field and, in a field, by community: every group is a range.
+    """The groups. Nodes are ordered by field and, in a field, by community, so that every group is a range.
 
     Attributes:
         field_start, field_end: (C,) the range of nodes of every field.
         start, end: (K,) the range of nodes of every community.
         field: (K,) the field of every community.
-        sister: (K,) a community of another field that it has to do with.
+        sister: (K,) the community of another field that it is related to.
         of: (N,) the community of every node.
         label: (N,) the class of every node: its community's field or, for some, the sister's.
     """
@@ -44,7 +44,7 @@ class Communities:
 
 
 def draw_communities(num_nodes: int, num_edges: int, num_classes: int, rng: np.random.Generator) -> Communities:
-    """Divide `num_nodes` among classes of unequal size, and these into communities that fit the mean degree."""
+    """Divide `num_nodes` into classes of unequal size, and these into communities that fit the mean degree."""
     share = np.arange(1, num_classes + 1) ** -CLASS_SIZE_EXPONENT
     field_end = _ranges(share, np.zeros(num_classes, dtype=np.int64), np.array([num_nodes]))
     field_start = np.concatenate([[0], field_end[:-1]])
@@ -56,7 +56,7 @@ def draw_communities(num_nodes: int, num_edges: int, num_classes: int, rng: np.r
     end = _ranges(rng.lognormal(0, COMMUNITY_SIZE_SPREAD, len(field)), field, field_size)
     start = np.concatenate([[0], end[:-1]])
 
-    # A sister is any community outside the field: draw among those, and step over the field's own.
+    # A sister is any community outside the field: draw among those, and skip the field's own.
     first = np.concatenate([[0], np.cumsum(per_field)[:-1]])[field]
     outside = len(field) - per_field[field]
     sister = (rng.random(len(field)) * outside).astype(np.int64)
@@ -73,7 +73,7 @@ def draw_communities(num_nodes: int, num_edges: int, num_classes: int, rng: np.r
 
 
 def _ranges(weight: NDArray[np.floating[Any]], group: Integers, group_size: Integers) -> Integers:
-    """The ends of consecutive ranges that share every group's nodes by weight, one node at least for each.
+    """Return the ends of consecutive ranges that divide every group's nodes by weight, with at least one node each.
 
     Shapes: weight (K,) and group (K,) ascending, group_size (G,); returns (K,).
     """

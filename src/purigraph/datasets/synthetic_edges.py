@@ -8,17 +8,17 @@ from scipy import sparse
 from purigraph.datasets.raw_graph import sorted_unique
 from purigraph.datasets.synthetic_communities import Communities, Integers
 
-# Whom a paper cites: one of its community, of its field, of the sister community, or anyone.
+# What a paper cites: one of its community, of its field, of the sister community, or any.
 SCOPES = np.array([0.68, 0.26, 0.04, 0.02])
 # How often a paper is cited follows a power law; 1.1 gives Cora's quantiles of the degree.
 POPULARITY_EXPONENT = 1.1
 POPULARITY_CAP_EXPONENT = 0.75
-# The share of edges that close a wedge, in so many rounds (later ones see the earlier ones' triangles).
+# The share of edges that close a wedge, and in how many rounds (later ones build on the triangles of earlier ones).
 CLOSURE_SHARE = 0.13
 CLOSURE_ROUNDS = 3
-# Draws are made in blocks so that memory stays small beside the graph's own.
+# Draws are made in blocks, so that they take little memory compared with the graph.
 BLOCK = 1 << 20
-# After so many rounds in which a budget wasn't met, pairs are drawn uniformly: small and dense graphs get there.
+# If a budget is not met after so many rounds, pairs are drawn uniformly: that happens in small and dense graphs.
 PATIENCE = 20
 
 CROSS, SAME = 0, 1
@@ -27,7 +27,7 @@ CROSS, SAME = 0, 1
 def draw_edges(
     communities: Communities, num_edges: int, homophily: float, rng: np.random.Generator
 ) -> tuple[Integers, Integers]:
-    r"""(E,) and (E,): the two ends of distinct undirected edges, exactly `num_edges`, no self-loops.
+    r"""Return the two ends, (E,) and (E,), of exactly `num_edges` distinct undirected edges without self-loops.
 
     Every paper cites one other first, so that none is isolated; then papers drawn at random cite more, node j
     with probability proportional to $\theta_j$ within a random scope (degree-corrected block model: Karrer and
@@ -74,7 +74,7 @@ class _Growth:
         return self.codes // self.num_nodes, self.codes % self.num_nodes
 
     def fill(self, budget: Integers) -> None:
-        """Let papers drawn at random cite until the budget is met."""
+        """Let papers drawn at random cite others until the budget is met."""
         rounds = 0
         while (missing := self.missing(budget)) > 0:
             source = self.rng.integers(self.num_nodes, size=missing + missing // 2 + 16)
@@ -86,7 +86,7 @@ class _Growth:
             rounds += 1
 
     def cite(self, source: Integers, budget: Integers) -> Integers:
-        """(M,) whom the papers `source` (M,) cite."""
+        """Return what the papers `source` (M,) cite, (M,)."""
         chance = SCOPES.copy()
         open_budgets = self.counts < budget
         if not open_budgets[SAME]:
@@ -107,7 +107,7 @@ class _Growth:
         return target
 
     def close_wedges(self, count: int) -> tuple[Integers, Integers]:
-        """The ends of `count` wedges: a random paper u, a random neighbour v of it, a random neighbour of that."""
+        """Return the ends of `count` wedges: a random paper, and a random neighbour of a random neighbour of it."""
         i, j = self.codes // self.num_nodes, self.codes % self.num_nodes
         ones = np.ones(2 * len(i), dtype=np.int8)
         adjacency = sparse.csr_array(
@@ -124,7 +124,7 @@ class _Growth:
         return u, neighbour(neighbour(u))
 
     def add(self, source: Integers, target: Integers, budget: Integers) -> None:
-        """Take in what is new, as far as the two budgets go; of what is too many, a random part."""
+        """Add the new edges among these, as far as the two budgets allow; of too many, a random part."""
         codes = np.minimum(source, target) * self.num_nodes + np.maximum(source, target)
         codes = sorted_unique(codes[source != target])
         if len(self.codes):
@@ -145,11 +145,11 @@ class _Growth:
         self.codes = merged
 
     def missing(self, budget: Integers) -> int:
-        """How many edges are still to come until both budgets are met."""
+        """Return how many edges are missing until both budgets are met."""
         return int(np.maximum(budget - self.counts, 0).sum())
 
     def isolated(self) -> Integers:
-        """The nodes that have no edge yet."""
+        """Return the nodes that have no edge yet."""
         touched = np.zeros(self.num_nodes, dtype=bool)
         touched[self.codes // self.num_nodes] = True
         touched[self.codes % self.num_nodes] = True
@@ -157,7 +157,7 @@ class _Growth:
 
 
 def _budget(label: Integers, num_edges: int, homophily: float) -> Integers:
-    """(2,) the edges across classes and within one, as far as there are pairs enough (half of them, to draw well)."""
+    """Return (2,) the edges across and within classes; at most half of the pairs that there are, to draw fast."""
     size = np.bincount(label)
     pairs_within = int((size * (size - 1) // 2).sum())
     pairs_across = len(label) * (len(label) - 1) // 2 - pairs_within

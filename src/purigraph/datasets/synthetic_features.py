@@ -14,7 +14,7 @@ from purigraph.datasets.synthetic_communities import Communities, Integers
 # Words: their number per paper, and the Zipf-Mandelbrot law of their frequency, (rank + 12)^-1.1, as in Cora.
 WORDS_MEAN, WORDS_SPREAD = 20.0, 6.5
 ZIPF_OFFSET, ZIPF_EXPONENT = 12, 1.1
-# A word is from the class's topic, from the community's few keywords, or any; papers differ in how much.
+# A word is from the class's topic, from the community's keywords, or any; the shares differ between papers.
 TOPIC_SHARE, KEYWORD_SHARE = 0.47, 0.15
 SHARE_SHAPE = 2.0
 # How much a class prefers words: log-normal tilt of the common frequencies.
@@ -29,7 +29,7 @@ BLOCK = 1 << 16
 
 
 def draw_words(communities: Communities, nodes: Integers, num_features: int, rng: np.random.Generator) -> Any:
-    """(N, F) SciPy CSR, 0/1: row r has the words of node `nodes[r]`, at least one."""
+    """Return an (N, F) SciPy CSR array of 0 and 1: row r has the words of node `nodes[r]`, at least one."""
     field, of, label = communities.field, communities.of[nodes], communities.label[nodes]
     num_classes = len(communities.field_start)
     frequency = (np.arange(num_features) + ZIPF_OFFSET) ** -ZIPF_EXPONENT
@@ -69,7 +69,7 @@ def draw_words(communities: Communities, nodes: Integers, num_features: int, rng
 def draw_dense(
     communities: Communities, nodes: Integers, num_features: int, rng: np.random.Generator
 ) -> NDArray[np.float32]:
-    """(N, F) float32: row r is normally distributed around the centres of the class and community of `nodes[r]`."""
+    """Return (N, F) float32: row r is normally distributed around the centres of `nodes[r]`'s class and community."""
     of, label = communities.of[nodes], communities.label[nodes]
     num_classes = len(communities.field_start)
 
@@ -78,7 +78,7 @@ def draw_dense(
         return scale * rng.standard_normal((count, num_features), dtype=np.float32)
 
     of_class, of_community = centres(num_classes, DENSE_CLASS), centres(len(communities.field), DENSE_COMMUNITY)
-    # As with the words: a paper with another field's label is in part about the field that it is in.
+    # As with words: a paper with the label of another field is in part about the field that it is in.
     of_community += np.float32(1 - OWN_TOPIC_SHARE) * of_class[communities.field]
     of_class *= np.float32(OWN_TOPIC_SHARE)
     x = np.empty((len(nodes), num_features), dtype=np.float32)
@@ -91,11 +91,11 @@ def draw_dense(
 
 
 def _pick(weight: NDArray[np.floating[Any]], uniform: NDArray[np.floating[Any]]) -> Integers:
-    """Indices drawn with probability proportional to `weight`, from uniform numbers in [0, 1)."""
+    """Return indices drawn with probability proportional to `weight`, from uniform numbers in [0, 1)."""
     table = np.cumsum(weight)
     return _locate(table / table[-1], uniform)
 
 
 def _locate(table: NDArray[np.floating[Any]], value: NDArray[np.floating[Any]]) -> Integers:
-    # The last entry of a running sum may fall short of its whole number by rounding.
+    # The last entry of a running sum may be slightly less than its integer, by rounding.
     return np.minimum(np.searchsorted(table, value, side="right"), len(table) - 1)

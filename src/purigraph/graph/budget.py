@@ -1,4 +1,4 @@
-"""What an attacker may spend: flips in all, and flips at every node."""
+"""What an attacker may spend: a number of flips in total, and at every node."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Limits:
     """A budget worked out for one graph.
 
     Attributes:
-        total: the number of undirected flips in all.
-        local: (N,) int64, the number of flips at every node; None where nodes have no limit of their own.
+        total: The number of undirected flips in total.
+        local: (N,) int64, the number of flips at every node; None if nodes have no limit of their own.
     """
 
     total: int
     local: Tensor | None = None
 
     def check(self, perturbation: Perturbation) -> None:
-        """Raise `BudgetError` if the perturbation spends more than this."""
+        """Raise `BudgetError` if the perturbation exceeds this budget."""
         if len(perturbation) > self.total:
             raise BudgetError(f"{len(perturbation)} flips were made; the budget allows {self.total}.")
         if self.local is None:
@@ -46,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Budget:
-    r"""How much of a graph an attacker may change, before the graph is known.
+    r"""How much of a graph an attacker may change, stated independently of the graph.
 
     With targets $T$, edges $E$ and degrees $d$, the number of undirected flips is
     $\Delta = \mathrm{round}(\epsilon \cdot |\{e \in E : e \cap T \neq \emptyset\}|)$ (`incident`),
@@ -84,7 +84,7 @@ class Budget:
 
     @classmethod
     def of(cls, value: Budget | int) -> Budget:
-        """A budget as it is; a whole number as an absolute one."""
+        """Return a budget as it is, and a whole number as an absolute budget."""
         if isinstance(value, Budget):
             return value
         if isinstance(value, int) and not isinstance(value, bool):
@@ -95,10 +95,10 @@ class Budget:
         )
 
     def resolve(self, graph: PairGraph, targets: Tensor) -> int:
-        """The number of undirected flips for `targets` (M,) in `graph`, rounded to the nearest.
+        """Return the number of undirected flips for `targets` (M,) in `graph`, rounded to the nearest integer.
 
         Raises:
-            BudgetError: when it exceeds the number of pairs that the graph has.
+            BudgetError: If it exceeds the number of pairs that the graph has.
         """
         possible = graph.num_nodes * (graph.num_nodes - 1) // 2
         if self.kind == "absolute":
@@ -114,9 +114,9 @@ class Budget:
         return flips
 
     def limits(self, graph: PairGraph, targets: Tensor) -> Limits:
-        """The whole budget for one graph: in all, and at every node."""
+        """Return the budget for one graph: in total, and at every node."""
         total = self.resolve(graph, targets)
         if self.local is None:
             return Limits(total)
-        # The small term keeps shares such as 0.29 * 100 from falling below the whole number that they are.
+        # The small term keeps products such as 0.29 * 100 from being rounded down to the next integer.
         return Limits(total, torch.floor(self.local * graph.degree().double() + 1e-9).long())

@@ -159,7 +159,7 @@ def load_npz(path: str | Path, *, sparse: bool = False) -> Data:
     if loops.any():
         both = torch.cat([data.edge_index, edge_index[:, loops]], dim=1)
         weight = torch.cat([weight, entries.weight[loops]])
-        order = torch.argsort(both[0] * graph.num_nodes + both[1], stable=True)
+        order = torch.from_numpy(np.lexsort((_numpy(both[1]), _numpy(both[0]))))
         data.edge_index, weight = both[:, order], weight[order]
     if given is not None:
         data.edge_weight = weight

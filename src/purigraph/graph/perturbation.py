@@ -30,16 +30,16 @@ def _no_pairs() -> Tensor:
 class Perturbation:
     r"""A set of undirected flips $A' = A + \Delta$, $\Delta_{ij} = \Delta_{ji} \in \{-1, 0, 1\}$.
 
-    A value: it lives on the CPU, never changes, and two are equal when they flip the same pairs. Pairs may be
-    given in any order and direction; they are kept with i < j, sorted, each once.
+    It is a value: it lives on the CPU, never changes, and equals another one that flips the same pairs. Pairs may be
+    given in any order and direction; they are stored with i < j, sorted, each once.
 
     Args:
-        num_nodes: N of the graphs it applies to.
-        added: (2, a) integer, pairs that become edges.
-        removed: (2, r) integer, edges that are cut.
+        num_nodes: N of the graphs that it applies to.
+        added: (2, a) integer, the pairs that become edges. Default: none.
+        removed: (2, r) integer, the edges that are removed. Default: none.
 
     Raises:
-        GraphError: for self-loops, nodes out of range, or a pair that is both added and removed.
+        GraphError: If there is a self-loop, a node out of range, or a pair that is both added and removed.
 
     >>> flips = Perturbation(4, added=torch.tensor([[3], [0]]))
     >>> flips, len(flips)
@@ -63,7 +63,7 @@ class Perturbation:
 
     @classmethod
     def of_flips(cls, graph: PairGraph, pairs: Tensor) -> Perturbation:
-        """The perturbation of `graph` that flips `pairs` (2, m): edges are removed, other pairs added."""
+        """Return the perturbation of `graph` that flips `pairs` (2, m): edges are removed, other pairs added."""
         codes = _codes(graph.num_nodes, pairs, "pairs")
         is_edge = graph.find(codes.to(graph.device)).cpu() >= 0
         pairs = _pairs(graph.num_nodes, codes)
@@ -71,7 +71,7 @@ class Perturbation:
 
     @classmethod
     def between(cls, before: PairGraph | Data, after: PairGraph | Data) -> Perturbation:
-        """What turns the edges of `before` into those of `after`; weights are not looked at."""
+        """Return what turns the edges of `before` into those of `after`; weights are ignored."""
         old, new = _read(before), _read(after)
         if old.num_nodes != new.num_nodes:
             raise GraphError(
@@ -87,15 +87,15 @@ class Perturbation:
         return _pairs(self.num_nodes, codes)
 
     def degree(self) -> Tensor:
-        """(N,) int64, the number of flips at every node."""
+        """Return the number of flips at every node, (N,) int64."""
         return torch.bincount(self.flips().flatten(), minlength=self.num_nodes)
 
     def invert(self) -> Perturbation:
-        """The perturbation that undoes this one (an edge that comes back weighs 1)."""
+        """Return the perturbation that undoes this one (an edge that comes back has weight 1)."""
         return Perturbation(self.num_nodes, added=self.removed, removed=self.added)
 
     def check(self, graph: PairGraph) -> None:
-        """Raise `GraphError` unless every added pair is free in `graph` and every removed one an edge."""
+        """Raise `GraphError` unless no added pair is an edge of `graph` and every removed one is."""
         if graph.num_nodes != self.num_nodes:
             raise GraphError(f"This perturbation is for {self.num_nodes} nodes, but the graph has {graph.num_nodes}.")
         there = graph.find(self._added_codes.to(graph.device)) >= 0
@@ -114,14 +114,14 @@ class Perturbation:
     def apply(self, graph: Data) -> Data: ...
 
     def apply(self, graph: PairGraph | Data) -> PairGraph | Data:
-        """A new graph with the flips made; added edges weigh 1, the others keep their weight.
+        """Return a new graph with the flips made; added edges have weight 1, the others keep theirs.
 
         A `Data` keeps its own edge order, dtype, self-loops and attributes; added edges come last, in both
         directions where the others are.
 
         Raises:
-            GraphError: if an added pair is an edge, a removed one is none, or edges are added to a `Data` with
-                edge attributes other than `edge_weight` (nobody knows theirs).
+            GraphError: If an added pair is an edge, a removed one is none, or edges are added to a `Data` with
+                edge attributes other than `edge_weight` (their values for new edges are unknown).
         """
         if isinstance(graph, Data):
             return self._apply_to_data(graph)
@@ -163,14 +163,14 @@ class Perturbation:
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the contents, as hexadecimal digits: the same on every machine."""
+        """The SHA-256 of the contents in hexadecimal digits, the same on every machine."""
         sha = hashlib.sha256(f"{_FORMAT} {self.num_nodes} {self.added.shape[1]} ".encode())
         for pairs in (self.added, self.removed):
             sha.update(pairs.contiguous().numpy().astype("<i8").tobytes())
         return sha.hexdigest()
 
     def save(self, path: str | Path, metadata: Mapping[str, str] | None = None) -> None:
-        """Write a safetensors file, with `metadata` (say, which attack made it) in its header."""
+        """Write a safetensors file, with `metadata` (for example, which attack made it) in its header."""
         header = {
             **(metadata or {}),
             "format": _FORMAT,
@@ -181,9 +181,14 @@ class Perturbation:
 
     @classmethod
     def load(cls, path: str | Path) -> Perturbation:
-        """Read what `save` wrote, and check that it is whole."""
+        """Read what `save` wrote, in this version or since 0.1.0, and check that it is complete.
+
+        Raises:
+            ModelFileError: If the file is missing, damaged, or was not written by `save`.
+        """
         tensors, header = read_tensors(path)
-        if header.get("format") != _FORMAT or tensors.keys() != {"added", "removed"}:
+        readable = tensors.keys() == {"added", "removed"} and header.get("num_nodes", "").isdecimal()
+        if header.get("format") != _FORMAT or not readable:
             raise ModelFileError(f"{path} is not a perturbation saved by purigraph ({_FORMAT}).")
         loaded = cls(int(header["num_nodes"]), tensors["added"], tensors["removed"])
         if loaded.digest != header.get("sha256"):
@@ -218,7 +223,7 @@ class Perturbation:
 
 
 def _codes(num_nodes: int, pairs: Tensor, name: str) -> Tensor:
-    """The sorted unique codes of pairs in any order and direction, on the CPU."""
+    """Return the sorted unique codes of pairs in any order and direction, on the CPU."""
     if not isinstance(pairs, Tensor) or pairs.dim() != 2 or pairs.shape[0] != 2:
         found = tuple(pairs.shape) if isinstance(pairs, Tensor) else type(pairs).__name__
         raise GraphError(f"{name} must be a tensor of shape (2, number of pairs), not {found}.")
@@ -248,5 +253,5 @@ def _read(graph: PairGraph | Data) -> PairGraph:
 
 
 def _has_both_directions(graph: PairGraph, entries: Entries) -> bool:
-    """The border lets in lists with every edge once or every edge twice; no edge at all counts as twice."""
+    """Whether a list has every edge in both directions, not once; a list without edges counts as both."""
     return int((entries.pair >= 0).sum()) != graph.num_pairs or graph.num_pairs == 0

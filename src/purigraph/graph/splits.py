@@ -1,7 +1,7 @@
-"""Splits: which nodes are trained on, validated on and tested on, and the graphs that each phase may see.
+"""Splits: the nodes for training, validation and testing, and the graphs that each phase may see.
 
-The protocol is the paper's: a few labelled nodes per class, a stratified share of test nodes, and every
-other node an unlabelled training node. It is inductive: training never sees a validation or a test node,
+The protocol is the paper's: a few labelled nodes per class, a stratified share of test nodes; every
+other node is an unlabelled training node. It is inductive: training never sees a validation or a test node,
 validation never sees a test node.
 """
 
@@ -26,8 +26,8 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 class InductiveSplit:
     """The three nested graphs of an inductive split, each an induced subgraph of the whole graph.
 
-    Every graph carries `n_id` (M,) int64, ascending: its node k is node `n_id[k]` of the whole graph; and the
-    three masks (M,), restricted to it.
+    Every graph has `n_id` (M,) int64, ascending: its node k is node `n_id[k]` of the whole graph; and the
+    three masks (M,), restricted to its nodes.
 
     Attributes:
         train: The nodes that are neither validation nor test: labelled (`train_mask`) and unlabelled.
@@ -48,22 +48,22 @@ def attach_split(
     val_per_class: int = 20,
     test_share: float = 0.1,
 ) -> Data:
-    r"""A copy of `data` with boolean `train_mask`, `val_mask` and `test_mask`, each (N,), drawn per class.
+    r"""Return a copy of `data` with boolean `train_mask`, `val_mask` and `test_mask`, each (N,), drawn per class.
 
     Of a class with n nodes, `train_per_class` are for training, `val_per_class` for validation and
     $\lceil \mathrm{test\_share} \cdot n \rceil$ for testing. The rest, and every node with a negative label,
-    are unlabelled training nodes, in none of the masks. Tensors are shared with `data`, which isn't changed.
+    are unlabelled training nodes, in none of the masks. Tensors are shared with `data`, which is not changed.
 
     Args:
         data: A graph with integer labels `y` (N,).
         seed: The same seed gives the same split; no global random state is read or changed.
-        train_per_class: Labelled training nodes of each class.
-        val_per_class: Validation nodes of each class.
-        test_share: The share of each class that is tested on, rounded up to whole nodes.
+        train_per_class: The number of labelled training nodes per class. Default: 20.
+        val_per_class: The number of validation nodes per class. Default: 20.
+        test_share: The share of each class for testing, rounded up to whole nodes. Default: 0.1.
 
     Raises:
-        InputError: When a number is out of range.
-        GraphError: When labels are missing or a class has too few nodes, naming the class.
+        InputError: If a number is out of range.
+        GraphError: If labels are missing or a class has too few nodes; the message names the class.
     """
     if train_per_class < 0 or val_per_class < 0:
         raise InputError(
@@ -95,17 +95,17 @@ def attach_split(
 
 
 def inductive_split(data: Data, *, split: int = 0) -> InductiveSplit:
-    """Cut `data` into the graphs that training, validation and testing may see.
+    """Return the three graphs that training, validation and testing may see.
 
-    Edges keep their order and their weights; what isn't a node's or an edge's attribute is carried along.
+    Edges keep their order and weights; attributes that belong to neither nodes nor edges are copied.
 
     Args:
         data: A graph with boolean masks `train_mask`, `val_mask`, `test_mask`: (N,), or (N, S) for S splits.
-        split: Which of the S splits.
+        split: Which of the S splits. Default: 0.
 
     Raises:
-        GraphError: When a mask is missing, has another shape or type, or shares a node with another mask.
-        InputError: When there is no such split.
+        GraphError: If a mask is missing, has the wrong shape or type, or shares a node with another mask.
+        InputError: If there is no such split.
     """
     train, validation, test = (_mask(data, name, split) for name in MASKS)
     for left, right, both in (
@@ -129,7 +129,7 @@ def inductive_split(data: Data, *, split: int = 0) -> InductiveSplit:
 
 
 def choose_split(data: Data, split: int) -> Data:
-    """A copy of `data` whose masks are the columns `split` of its (N, S) masks."""
+    """Return a copy of `data` whose masks (N,) are the columns `split` of its (N, S) masks."""
     out = copy.copy(data)
     for name in MASKS:
         out[name] = _mask(data, name, split)
@@ -167,7 +167,7 @@ def _mask(data: Data, name: str, split: int) -> Tensor:
 
 
 def _induced(data: Data, keep: Tensor) -> Data:
-    """The induced subgraph on the nodes of the mask `keep` (N,), in their order."""
+    """Return the induced subgraph on the nodes of the mask `keep` (N,), in their order."""
     nodes = keep.nonzero().squeeze(1)
     position = torch.full_like(keep, -1, dtype=torch.int64)
     position[nodes] = torch.arange(len(nodes), device=keep.device)

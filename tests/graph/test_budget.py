@@ -60,7 +60,7 @@ def test_kinds() -> None:
         ((-0.1,), "not negative"),
         ((float("nan"),), "finite"),
         ((1.5, "absolute"), "whole number"),
-        ((0.1, "edges"), "incident, half.degree, absolute"),
+        ((0.1, "edges"), "incident, half_degree, absolute"),
         ((0.1, "incident", -1.0), "local"),
     ],
 )

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from purigraph.attacks.base import Scene
 from purigraph.attacks.block import EPSILON, Block
 from purigraph.attacks.projections import choose
+from purigraph.attacks.scene import Scene
 from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Verdict
 from purigraph.graph.perturbation import Perturbation

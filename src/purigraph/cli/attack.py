@@ -48,7 +48,7 @@ def run(
         Path | None, typer.Option(help="Also write the attacked graph, to a .npz graph file.")
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A file to keep the attack's state in; an interrupted attack goes on from it.")
+        Path | None, typer.Option(help="A folder to keep the attack's state in; an interrupted attack resumes from it.")
     ] = None,
     preset: PresetOption = None,
     settings: SetOption = None,
@@ -66,7 +66,7 @@ def run(
 
     check_output(output, "--output", suffix=".safetensors", apart_from=[start])
     check_output(graph_output, "--graph-output", suffix=".npz", apart_from=[graph])
-    check_output(checkpoint, "--checkpoint", apart_from=[graph, start, output, graph_output])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, start, output, graph_output])
     kind, (amount,) = read_budgets(budget, None if epsilon is None else [epsilon], [DEFAULT_EPSILON])
     attacker = build_attack(attack, settings, preset=preset, graph=graph, through_purifier=purifier is not None)
     begin = None if start is None else Perturbation.load(start)
@@ -76,9 +76,8 @@ def run(
     found = attacker(
         model,
         data,
-        None,
-        targets,
         Budget(amount, kind),
+        targets=targets,
         seed=attack_seed,
         start=begin,
         restarts=restarts or 1,

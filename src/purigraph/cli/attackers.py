@@ -28,7 +28,7 @@ BudgetOption = Annotated[
     typer.Option(
         "--budget",
         help="What epsilon is a share of: the edges at the test nodes (incident), or half the sum of their degrees "
-        "(half_degree). With absolute it is a number of flips.",
+        "(half-degree). With absolute it is a number of flips.",
     ),
 ]
 PresetOption = Annotated[
@@ -68,7 +68,7 @@ def build_attack(
     if epochs is not None:
         if preset is not None:
             raise InputError("--preset names the epochs too: leave --epochs out, or change them with --set epochs=...")
-        known = inspect.signature(attacks.attacks[name]).parameters
+        known = inspect.signature(attacks.registry[name]).parameters
         if "epochs" not in known:
             raise InputError(
                 f"The attack {name} has no epochs, so --epochs does not apply. What can be changed with "
@@ -83,7 +83,7 @@ def read_budgets(kind: str, given: Sequence[float] | None, default: Sequence[flo
     """The kind of the budgets, and how large they are: as given, or else by default. All of them are checked."""
     from purigraph.graph.budget import Budget, Kind
 
-    name = kind.lower().replace("-", "_")
+    name = canonical(kind)
     if name not in get_args(Kind):
         raise InputError(f"--budget is one of {', '.join(get_args(Kind))}, not {kind!r}.")
     if name == "absolute" and not given:

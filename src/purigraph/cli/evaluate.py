@@ -60,7 +60,7 @@ def run(
 ) -> None:
     """Evaluate on the test nodes."""
     from purigraph.errors import InputError
-    from purigraph.evaluation import Evaluation, WorstCase, default_ensemble, evaluate, worst_case
+    from purigraph.evaluation import Evaluation, WorstCase, evaluate, worst_case
     from purigraph.files import write_json
     from purigraph.protection import Protected
 
@@ -86,15 +86,14 @@ def run(
     seeds = attack_seed or [0]
     result: Evaluation | WorstCase
     if attacker is None:
-        ensemble = default_ensemble() if epochs is None else default_ensemble(epochs, max(epochs // 4, 1))
         result = worst_case(
             model,
             data,
             epsilons=epsilons,
-            ensemble=ensemble,
+            epochs=epochs,
             seeds=seeds,
-            budget=kind,
-            folder=folder,
+            budget_kind=kind,
+            checkpoint=folder,
             progress=not as_json,
         )
     else:
@@ -105,9 +104,9 @@ def run(
             epsilons=epsilons,
             transfer_from=model.unprotected() if transfer and isinstance(model, Protected) else None,
             seeds=seeds,
-            budget=kind,
+            budget_kind=kind,
             restarts=restarts or 1,
-            folder=folder,
+            checkpoint=folder,
             progress=not as_json,
         )
     document = {"graph": graph, **chosen, "attack_seeds": seeds, "budget": kind, **result.to_dict()}

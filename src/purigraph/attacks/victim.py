@@ -55,6 +55,8 @@ class Victim:
 
     def __init__(self, model: Model, x: Any, labels: Tensor, targets: Tensor, loss: Loss) -> None:
         self._model, self._x, self._loss = model, x, loss
+        candidate: object = model
+        self._relaxable = candidate if isinstance(candidate, Relaxable) else None
         self._targets, self._num_nodes = targets, len(labels)
         self._target_labels = labels[targets]
 
@@ -64,8 +66,8 @@ class Victim:
 
     def _relaxed_logits(self, union: Union, presence: Tensor) -> Tensor:
         """Return the targets' logits where edges are there only to the shares `presence` (2E',); see `Relaxable`."""
-        if isinstance(self._model, Relaxable):
-            return self._of_targets(self._model.relaxed(self._x, union.edge_index, union.whole_weight, presence))
+        if self._relaxable is not None:
+            return self._of_targets(self._relaxable.relaxed(self._x, union.edge_index, union.whole_weight, presence))
         return self.logits(union.edge_index, union.whole_weight * presence)
 
     def _of_targets(self, logits: Any) -> Tensor:

@@ -198,7 +198,7 @@ def worst_case(
                 checkpoint=checkpoint,
                 progress=progress,
             )
-        except UnsupportedModelError as error:
+        except UnsupportedModelError as error:  # noqa: PERF203 (minutes lie between two of them)
             left_out[member.name] = error
     if not results:
         reason = "; ".join(f"{name}: {error}" for name, error in left_out.items())
@@ -226,7 +226,7 @@ def _check(ensemble: Sequence[Member], variants: Sequence[str]) -> None:
 
 
 def _check_view(member: Member, variants: Sequence[str]) -> None:
-    """Refuse a view that no model has, as far as that is known: a model without variants does not say what there are."""
+    """Refuse a view that there is not, as far as that is known: a model without variants can't say which there are."""
     known = (MODEL, TRANSFER, *variants)
     is_name = member.view == canonical(member.view) and " " not in member.view
     if not is_name or (variants and member.view not in known):

@@ -39,7 +39,7 @@ def read_nodes(nodes: Any, num_nodes: int, *, name: str) -> Tensor:
         )
     if len(nodes) == 0:
         raise InputError(f"{name} names no nodes: at least one is needed.")
-    found = torch.unique(nodes.long())
+    found: Tensor = torch.unique(nodes.long())
     # As indices this would be node 0 and node 1 over and over. (Of one or two nodes it may well be the indices.)
     if len(nodes) == num_nodes > 2 and found[0] >= 0 and found[-1] <= 1:
         raise InputError(
@@ -60,10 +60,10 @@ def read_labels(labels: Any, num_nodes: int, *, name: str) -> Tensor:
         num_nodes: N.
         name: What the caller calls the argument, for messages.
     """
-    labels = torch.as_tensor(labels)
-    if labels.shape != (num_nodes,) or labels.is_floating_point():
-        raise InputError(f"{name} must be ({num_nodes},) integers, not {tuple(labels.shape)} {labels.dtype}.")
-    return labels.long()
+    read: Tensor = torch.as_tensor(labels)
+    if read.shape != (num_nodes,) or read.is_floating_point():
+        raise InputError(f"{name} must be ({num_nodes},) integers, not {tuple(read.shape)} {read.dtype}.")
+    return read.long()
 
 
 def read_targets(data: object, targets: Any, labels: Any, num_nodes: int) -> tuple[Tensor, Tensor]:

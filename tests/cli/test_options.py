@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.command_runs import QUICK, Workshop, invoke, refused
-from purigraph import classifiers
-from purigraph.attacks import memory, paper_settings
+from purigraph import checkpoints, classifiers
+from purigraph.attacks import paper_settings
 from purigraph.cli import app
 from purigraph.graph.perturbation import Perturbation
 from purigraph.purifiers import GPRGAE
@@ -36,8 +36,8 @@ from purigraph.purifiers import GPRGAE
         (["-a", "dice", "--set", "add_share=x"], "DICE: add_share='x' is not valid"),
         (["--set", "epochz=3"], "did you mean 'epochs'"),
         (["--set", "seeds=[1,2]"], r"no settings \['seeds'\]"),
-        (["--set", "attack=dice"], r"no settings \['attack'\]"),
-        (["--set", "budget=absolute"], r"no settings \['budget'\]"),
+        (["--set", "attack=dice"], r"no setting 'attack'"),
+        (["--set", "budget=absolute"], r"no setting 'budget'"),
         (["--device", "nonsense"], "Device 'nonsense' can't be used"),
         (["--budget", "everything"], "--budget is one of incident"),
         (["--budget", "absolute"], "give it as --epsilon"),
@@ -64,7 +64,8 @@ def test_budgets_can_be_counted(workshop: Workshop, tmp_path: Path) -> None:
     assert len(Perturbation.load(flips)) == 7
     evaluate = ["evaluate", workshop.graph, "-c", workshop.gcn, "-a", "dice", "--epsilon", 1, "--json"]
     budgets = [
-        json.loads(invoke(*evaluate, "--budget", kind))["records"][0]["budget"] for kind in ("half-degree", "incident")
+        json.loads(invoke(*evaluate, "--budget", kind))["records"][0]["max_flips"]
+        for kind in ("half-degree", "incident")
     ]
     assert budgets[0] < budgets[1]
 
@@ -72,13 +73,14 @@ def test_budgets_can_be_counted(workshop: Workshop, tmp_path: Path) -> None:
 def test_restarts_and_checkpoints_reach_the_attack(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_SECONDS_BETWEEN", 0.0)
-    written: list[str] = []
-    monkeypatch.setattr(memory.Checkpoint, "save", lambda self, path: written.append(Path(path).name))
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN", 0.0)
+    written: list[Path] = []
+    monkeypatch.setattr(checkpoints.Checkpointer, "save", lambda self, state: written.append(self.path))
     flips = tmp_path / "f.safetensors"
     attack = ["attack", workshop.graph, "-c", workshop.gcn, "-o", flips, *QUICK]
     invoke(*attack, "--checkpoint", tmp_path / "state", "--restarts", 2)
-    assert set(written) == {"state", "state.1"}
+    assert {path.parent for path in written} == {tmp_path / "state"}
+    assert {path.stem for path in written} == {"attack-0", "attack-1"}
 
 
 @pytest.mark.parametrize("transfer", [False, True])

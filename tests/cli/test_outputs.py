@@ -46,7 +46,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--start", "f.safetensors"], "also another argument"),
         (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--graph-output", "FILE"], "also another argument"),
         (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--graph-output", "a.txt"], r"ends in \.npz"),
-        (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--checkpoint", "FOLDER"], "is a folder"),
+        (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--checkpoint", "FILE"], "--checkpoint .* is a file"),
         (["evaluate", "FILE", "-c", "c", "-o", "FOLDER"], "is a folder"),
         (["evaluate", "FILE", "-c", "c", "-o", "FILE"], "also another argument"),
         (["evaluate", "FILE", "-c", "c", "--folder", "FILE"], "--folder .* is a file"),

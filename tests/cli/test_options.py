@@ -35,7 +35,7 @@ from purigraph.purifiers import GPRGAE
         (["--set", "learning_factor=Infinity"], "finite"),
         (["-a", "dice", "--set", "add_share=x"], "DICE: add_share='x' is not valid"),
         (["--set", "epochz=3"], "did you mean 'epochs'"),
-        (["--set", "seeds=[1,2]"], r"no settings \['seeds'\]"),
+        (["--set", "seeds=[1,2]"], r"no setting 'seeds'"),
         (["--set", "attack=dice"], r"no setting 'attack'"),
         (["--set", "budget=absolute"], r"no setting 'budget'"),
         (["--device", "nonsense"], "Device 'nonsense' can't be used"),

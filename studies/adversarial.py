@@ -20,7 +20,7 @@ def measure(classifier: str, regime: str) -> dict[str, Any]:
     settings = PROFILES["cpu"] if regime == "adversarial" else None
     model = classifier_for("cora", classifier, 0, regime, settings)
     attack = {**paper_settings("prbcd", "cora", on_gpr_gae=False), "rounding": True}
-    result = pg.evaluate(model, split_of("cora", 0).test, attack="prbcd", folder=MODELS / "perturbations", **attack)
+    result = pg.evaluate(model, split_of("cora", 0).test, attack="prbcd", checkpoint=MODELS / "perturbations", **attack)
     return {"classifier": classifier, "regime": regime, "profile": "cpu", **result.to_dict()}
 
 

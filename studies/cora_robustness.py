@@ -15,14 +15,14 @@ import torch
 from common import MODELS, RESULTS, ROOT, classifier_for, piece, purifier_for, split_of
 
 import purigraph as pg
-from purigraph import evaluation
-from purigraph.attacks import losses, paper_settings
-from purigraph.evaluation import default_ensemble, model_accuracy
+from purigraph import evaluation, losses
+from purigraph.attacks import paper_settings
+from purigraph.evaluation import model_accuracy
 from purigraph.files import read_json, write_text
 from purigraph.graph import as_pair_graph
 from purigraph.graph.budget import Budget
+from purigraph.graph.injection import inject
 from purigraph.metrics import ranking_scores
-from purigraph.purifiers.gpr_gae.perturb import inject
 
 STUDY = "cora-robustness"
 EPSILONS = (0.1, 0.25, 0.5)
@@ -40,7 +40,7 @@ def protected(seed: int = 0) -> pg.Protected:
 def attacked(model: Any, seed: int, attack: str, epsilon: float, **options: Any) -> dict[str, Any]:
     """One attack on one model."""
     result = pg.evaluate(
-        model, split_of("cora", seed).test, attack=attack, epsilons=[epsilon], seeds=[seed], folder=FOLDER, **options
+        model, split_of("cora", seed).test, attack=attack, epsilons=[epsilon], seeds=[seed], checkpoint=FOLDER, **options
     )
     (record,) = result.records
     return {"clean": result.clean, "accuracy": record.accuracy, "attack": record.attack, **record.to_dict()}
@@ -164,9 +164,8 @@ def warm() -> None:
         def work(epsilon: float = epsilon) -> dict[str, Any]:
             test = split_of("cora", 0).test
             settings = {**paper_settings("prbcd", "cora", on_gpr_gae=False), **STRONGER["prbcd"]}
-            found = pg.evaluate(model.classifier, test, attack="prbcd", epsilons=[epsilon], folder=FOLDER, **settings)
-            begin = found.records[0].perturbation
-            options = {"epochs": 100, "fine_tune_epochs": 25, "loss": "margin", "start": lambda *_: begin}
+            found = pg.evaluate(model.classifier, test, attack="prbcd", epsilons=[epsilon], checkpoint=FOLDER, **settings)
+            options = {"epochs": 100, "fine_tune_epochs": 25, "loss": "margin", "starts": found}
             return attacked(model, 0, "prbcd", epsilon, **options)
 
         piece(STUDY, f"warm-prbcd-{epsilon:g}-0", work)
@@ -179,7 +178,7 @@ def reach() -> None:
         test = split_of("cora", 0).test
         settings = {**paper_settings("prbcd", "cora", on_gpr_gae=False), **STRONGER["prbcd"]}
         found = pg.evaluate(
-            classifier_for("cora", "gcn", 0), test, attack="prbcd", epsilons=EPSILONS, folder=FOLDER, **settings
+            classifier_for("cora", "gcn", 0), test, attack="prbcd", epsilons=EPSILONS, checkpoint=FOLDER, **settings
         )
         targets = test.test_mask.nonzero().squeeze(1)
         return {
@@ -194,7 +193,7 @@ def loss_types() -> None:
     """All losses at epsilon 0.5 with 100 + 25 epochs."""
     model = protected()
     for loss in losses.names():
-        options = {"loss": loss.replace("-", "_"), "epochs": 100, "fine_tune_epochs": 25, "block_size": 10_000}
+        options = {"loss": loss, "epochs": 100, "fine_tune_epochs": 25, "block_size": 10_000}
         piece(STUDY, f"loss-{loss}-0.5-0", lambda o=options: attacked(model, 0, "prbcd", 0.5, **o))
 
 
@@ -208,8 +207,8 @@ def worst() -> None:
                 model,
                 split_of("cora", 0).test,
                 epsilons=[epsilon],
-                ensemble=default_ensemble(60, 15),
-                folder=FOLDER,
+                epochs=60,
+                checkpoint=FOLDER,
             )
             members = {name: result.attacked(epsilon) for name, result in found.results.items()}
             return {

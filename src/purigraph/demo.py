@@ -132,7 +132,7 @@ def run_demo(
     say("Attacking again, through the purifier, starting from the attack above.")
     adaptive = _adaptive(model, test, attacked, options, adaptive_epochs)
     budgets = [
-        Budgeted(record.epsilon, record.budget, record.accuracy, transferred, own.accuracy)
+        Budgeted(record.epsilon, record.max_flips, record.accuracy, transferred, own.accuracy)
         for record, transferred, own in zip(attacked.records, purified, adaptive.records, strict=True)
     ]
     return DemoResult(
@@ -147,6 +147,5 @@ def run_demo(
 
 def _adaptive(model: Any, test: Any, transferred: Evaluation, options: dict[str, Any], epochs: int) -> Evaluation:
     """The adaptive attack begins where the transferred one ended: it can't be the weaker of the two."""
-    found = {record.epsilon: record.perturbation for record in transferred.records}
     settings: dict[str, Any] = {"epochs": epochs, "fine_tune_epochs": epochs // 4, "loss": "margin", "final_samples": 5}
-    return evaluate(model, test, start=lambda epsilon, seed: found[epsilon], **options, **settings)
+    return evaluate(model, test, starts=transferred, **options, **settings)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
 from rich.markup import escape
 from rich.table import Table as RichTable
 
@@ -69,6 +69,9 @@ class Table:
         aligned = ["---" if index < self.text_columns else "---:" for index in range(len(self.columns))]
         lines = [self.columns, aligned, *([str(cell) for cell in row] for row in self.rows)]
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
+        yield self.render(options.max_width)
 
     def __str__(self) -> str:
         console = Console(width=max(120, self._least_width(120)))

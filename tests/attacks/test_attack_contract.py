@@ -15,34 +15,32 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from helpers import pair_graphs
-from purigraph.attacks import Attack, Scene, attacks, create, memory
+from purigraph import checkpoints
+from purigraph.attacks import Attack, Scene, create, names, registry
 from purigraph.errors import (
     BudgetError,
     GraphError,
     InputError,
     MaskedGradientWarning,
     ModelFileError,
-    UnknownNameError,
+    UnsupportedModelError,
 )
 from purigraph.graph import PairGraph, read_data
 from purigraph.graph.budget import Budget
 from purigraph.graph.perturbation import Perturbation
 from purigraph.metrics import accuracy
 
-# Short runs: the contract does not depend on strength.
-SHORT: dict[str, dict[str, Any]] = {
-    "prbcd": {"epochs": 6, "fine_tune_epochs": 3, "block_size": 200, "final_samples": 3},
-    "lrbcd": {"epochs": 6, "fine_tune_epochs": 3, "block_size": 200, "final_samples": 3},
-    "pgd": {"epochs": 9, "final_samples": 3},
-    "evolutionary": {"population": 6, "generations": 3},
-}
-
 
 def short(name: str) -> Attack:
-    return create(name, **SHORT.get(name, {}))
+    """A run that takes a moment: the contract does not depend on strength."""
+    return create(name, **registry[name].trial_settings)
 
 
-@pytest.fixture(params=attacks.names())
+def those_that(ability: str, *, can: bool = True) -> list[str]:
+    return [name for name in names() if getattr(registry[name], ability) is can]
+
+
+@pytest.fixture(params=names())
 def attack(request: pytest.FixtureRequest) -> Attack:
     return short(request.param)
 
@@ -54,22 +52,53 @@ TARGETS = torch.arange(0, 60, 3)
 def test_keeps_its_contract(attack: Attack, budget: int, toy_data: Data, toy_model: Any) -> None:
     before = copy.deepcopy(toy_data)
 
-    flips = attack(toy_model, toy_data, None, TARGETS, budget, seed=4)
+    flips = attack(toy_model, toy_data, budget, targets=TARGETS, seed=4)
 
     assert len(flips) <= budget
-    assert flips == attack(toy_model, toy_data, None, TARGETS, budget, seed=4)
+    assert flips == attack(toy_model, toy_data, budget, targets=TARGETS, seed=4)
     assert flips.apply(toy_data).is_undirected()
     assert not flips.apply(toy_data).has_self_loops()
     for key in before.keys():
         assert torch.equal(toy_data[key], before[key])
 
 
+class Fragile(torch.nn.Module):
+    """Any flip turns every answer; differentiable in the weights."""
+
+    def __init__(self, graph: PairGraph) -> None:
+        super().__init__()
+        self.clean = _dense(graph).float()
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        changed = (torch.zeros_like(self.clean).index_put(tuple(edge_index), edge_weight) - self.clean).abs().sum()
+        return torch.stack([1 - changed, changed - 1]).expand(len(x), 2)
+
+
+@pytest.mark.parametrize("budget", [1, 7])
+def test_flips_are_made_and_within_the_budget(attack: Attack, budget: int, toy_data: Data) -> None:
+    """Counted on dense matrices, where there is something to count: any flip hurts this model."""
+    graph = read_data(toy_data)[0]
+    labels = torch.zeros(60, dtype=torch.int64)
+    flips = attack(Fragile(graph), toy_data, budget, targets=TARGETS, labels=labels, seed=4)
+    changed = _dense(graph) != _dense(flips.apply(graph))
+    assert 1 <= changed.sum() / 2 <= budget
+    assert changed.sum() / 2 == len(flips)
+
+
+def test_targets_are_the_test_nodes_by_default(attack: Attack, toy_data: Data, toy_model: Any) -> None:
+    with pytest.raises(InputError, match="no test_mask"):
+        attack(toy_model, toy_data, 3)
+    data = copy.copy(toy_data)
+    data.test_mask = torch.isin(torch.arange(60), TARGETS)
+    assert attack(toy_model, data, 3) == attack(toy_model, toy_data, 3, targets=TARGETS)
+
+
 def test_is_never_weaker_than_clean_or_start(attack: Attack, toy_data: Data, toy_model: Any) -> None:
     graph = read_data(toy_data)[0]
-    start = short("lrbcd")(toy_model, toy_data, None, TARGETS, 6, seed=9)
+    start = short("lrbcd")(toy_model, toy_data, 6, targets=TARGETS, seed=9)
     assert len(start) > 0
 
-    found = attack(toy_model, toy_data, None, TARGETS, 6, start=start, seed=5)
+    found = attack(toy_model, toy_data, 6, targets=TARGETS, start=start, seed=5)
 
     clean, begun, ended = (_accuracy(toy_model, toy_data, g) for g in (graph, start.apply(graph), found.apply(graph)))
     assert ended <= min(clean, begun)
@@ -83,7 +112,7 @@ def test_leaves_the_model_as_it_was(attack: Attack, toy_data: Data, toy_model: A
     model.first.weight.grad = torch.full_like(model.first.weight, 3.0)
     state = copy.deepcopy(model.state_dict())
 
-    attack(model, toy_data, None, TARGETS, 3)
+    attack(model, toy_data, 3, targets=TARGETS)
 
     assert (model.training, model.first.training, model.dropout.training) == (True, True, False)
     assert [p.requires_grad for p in model.parameters()] == [True, True, True, False]
@@ -94,23 +123,23 @@ def test_leaves_the_model_as_it_was(attack: Attack, toy_data: Data, toy_model: A
 
 def test_works_without_gradients_around_it(attack: Attack, toy_data: Data, toy_model: Any) -> None:
     with torch.no_grad():
-        inside = attack(toy_model, toy_data, None, TARGETS, 3)
-    assert inside == attack(toy_model, toy_data, None, TARGETS, 3)
+        inside = attack(toy_model, toy_data, 3, targets=TARGETS)
+    assert inside == attack(toy_model, toy_data, 3, targets=TARGETS)
 
 
 def test_does_not_touch_global_randomness(attack: Attack, toy_data: Data, toy_model: Any) -> None:
     torch.manual_seed(0)
     state = torch.get_rng_state()
-    attack(toy_model, toy_data, None, TARGETS, 3)
+    attack(toy_model, toy_data, 3, targets=TARGETS)
     assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_takes_features_and_any_graph(attack: Attack, toy_data: Data, toy_model: Any) -> None:
-    expected = attack(toy_model, toy_data, None, TARGETS, 3)
+    expected = attack(toy_model, toy_data, 3, targets=TARGETS)
     mask = torch.zeros(60, dtype=torch.bool)
     mask[TARGETS] = True
     graph = read_data(toy_data)[0]
-    assert attack(toy_model, (toy_data.x, graph), toy_data.y, mask, Budget(3, "absolute")) == expected
+    assert attack(toy_model, (toy_data.x, graph), Budget(3, "absolute"), targets=mask, labels=toy_data.y) == expected
 
 
 def test_a_complete_graph_and_two_nodes_are_graphs_too(attack: Attack) -> None:
@@ -121,57 +150,71 @@ def test_a_complete_graph_and_two_nodes_are_graphs_too(attack: Attack) -> None:
     for num_nodes, budget in ((2, 1), (5, 10)):
         pairs = torch.triu_indices(num_nodes, num_nodes, 1)
         x, labels = torch.ones(num_nodes, 1), torch.zeros(num_nodes, dtype=torch.int64)
-        flips = attack(model, (x, PairGraph(num_nodes, pairs)), labels, torch.arange(num_nodes), budget)
+        data = (x, PairGraph(num_nodes, pairs))
+        flips = attack(model, data, budget, targets=torch.arange(num_nodes), labels=labels)
         assert len(flips) <= budget
         assert flips.added.shape[1] == 0
 
 
-def test_settings_make_the_same_attack(attack: Attack) -> None:
-    again = type(attack)(**attack.settings())
-    assert again.settings() == attack.settings()
-    assert repr(again) == repr(attack)
-
-
-@pytest.mark.parametrize("name", ["lrbcd", "random-flip", "dice", "evolutionary"])
+@pytest.mark.parametrize("name", those_that("knows_local_budgets"))
 def test_keeps_local_budgets(name: str, toy_data: Data, toy_model: Any) -> None:
     graph = read_data(toy_data)[0]
     for share in (0.25, 0.5):
-        flips = short(name)(toy_model, toy_data, None, TARGETS, Budget(0.5, local=share))
+        flips = short(name)(toy_model, toy_data, Budget(0.5, local=share), targets=TARGETS)
         assert (flips.degree() <= (share * graph.degree()).floor()).all()
 
 
-@pytest.mark.parametrize("name", ["prbcd", "pgd"])
+@pytest.mark.parametrize("name", those_that("knows_local_budgets", can=False))
 def test_refuses_local_budgets_that_it_does_not_know(name: str, toy_data: Data, toy_model: Any) -> None:
     with pytest.raises(BudgetError, match="LRBCD"):
-        short(name)(toy_model, toy_data, None, TARGETS, Budget(0.5, local=0.5))
+        short(name)(toy_model, toy_data, Budget(0.5, local=0.5), targets=TARGETS)
 
 
-class Cheat(Attack):
-    """Returns what it is told to."""
+@pytest.mark.parametrize("name", names())
+def test_a_local_budget_is_imposed_only_by_those_that_say_so(name: str, toy_data: Data) -> None:
+    local = short(name).limits(Budget(0.5), read_data(toy_data)[0], TARGETS).local
+    assert (local is not None) == registry[name].imposes_local_budget
 
-    def __init__(self, answer: Perturbation) -> None:
-        super().__init__()
-        self.answer = answer
 
-    def _run(self, scene: Scene) -> Perturbation:
-        return self.answer
+@pytest.mark.parametrize("name", those_that("needs_gradient", can=False))
+def test_needs_predictions_only(name: str, toy_data: Data, toy_model: Any) -> None:
+    model = torch.no_grad()(toy_model)
+    assert short(name)(model, toy_data, 3, targets=TARGETS) == short(name)(toy_model, toy_data, 3, targets=TARGETS)
+
+
+@pytest.mark.parametrize("name", those_that("needs_gradient"))
+def test_refuses_a_model_without_gradients(name: str, toy_data: Data, toy_model: Any) -> None:
+    with pytest.raises(UnsupportedModelError, match="no gradient to follow"):
+        short(name)(torch.no_grad()(toy_model), toy_data, 3, targets=TARGETS)
+
+
+def cheat(answer: Perturbation) -> Attack:
+    """An attack that returns what it is told to."""
+
+    class Cheat(Attack):
+        knows_local_budgets = True
+
+        def _run(self, scene: Scene) -> Perturbation:
+            return answer
+
+    return Cheat()
 
 
 def test_the_call_counts_the_flips_itself(toy_data: Data, toy_model: Any) -> None:
     graph = read_data(toy_data)[0]
     two = Perturbation.of_flips(graph, torch.tensor([[0, 0], [1, 2]]))
     with pytest.raises(BudgetError, match="2 flips were made; the budget allows 1"):
-        Cheat(two)(toy_model, toy_data, None, TARGETS, 1)
+        cheat(two)(toy_model, toy_data, 1, targets=TARGETS)
     with pytest.raises(BudgetError, match="at node 0"):
-        Cheat(two)(toy_model, toy_data, None, TARGETS, Budget(2, "absolute", local=0.0))
+        cheat(two)(toy_model, toy_data, Budget(2, "absolute", local=0.0), targets=TARGETS)
     with pytest.raises(GraphError, match="is an edge already"):
-        Cheat(Perturbation(60, added=graph.pairs[:, :1]))(toy_model, toy_data, None, TARGETS, 1)
+        cheat(Perturbation(60, added=graph.pairs[:, :1]))(toy_model, toy_data, 1, targets=TARGETS)
 
 
 def test_the_call_keeps_the_clean_graph_if_nothing_is_worse(toy_data: Data, toy_model: Any) -> None:
     model = lambda x, edge_index, edge_weight: torch.eye(2)[toy_data.y]  # noqa: E731
     flips = Perturbation.of_flips(read_data(toy_data)[0], torch.tensor([[0], [1]]))
-    assert len(Cheat(flips)(model, toy_data, None, TARGETS, 1)) == 0
+    assert len(cheat(flips)(model, toy_data, 1, targets=TARGETS)) == 0
 
 
 def test_bad_input_is_explained(toy_data: Data, toy_model: Any) -> None:
@@ -179,36 +222,32 @@ def test_bad_input_is_explained(toy_data: Data, toy_model: Any) -> None:
     graph = read_data(toy_data)[0]
     three = Perturbation.of_flips(graph, torch.tensor([[0, 0, 0], [1, 2, 3]]))
     with pytest.raises(BudgetError, match="3 flips"):
-        attack(toy_model, toy_data, None, TARGETS, 2, start=three)
+        attack(toy_model, toy_data, 2, targets=TARGETS, start=three)
     with pytest.raises(BudgetError, match=r"Budget\(0.1\)"):
-        attack(toy_model, toy_data, None, TARGETS, 0.1)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="no targets"):
-        attack(toy_model, toy_data, None, torch.empty(0, dtype=torch.int64), 1)
-    with pytest.raises(InputError, match="0 to 59"):
-        attack(toy_model, toy_data, None, torch.tensor([60]), 1)
+        attack(toy_model, toy_data, 0.1, targets=TARGETS)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="targets names no nodes"):
+        attack(toy_model, toy_data, 1, targets=torch.empty(0, dtype=torch.int64))
+    with pytest.raises(InputError, match="targets must be nodes from 0 to 59"):
+        attack(toy_model, toy_data, 1, targets=torch.tensor([60]))
+    with pytest.raises(InputError, match=r"targets holds 60 zeros and ones.*Use mask\.bool\(\)"):
+        attack(toy_model, toy_data, 1, targets=torch.isin(torch.arange(60), TARGETS).long())
     with pytest.raises(InputError, match="labels are missing"):
-        attack(toy_model, (toy_data.x, graph), None, TARGETS, 1)
+        attack(toy_model, (toy_data.x, graph), 1, targets=TARGETS)
+    with pytest.raises(InputError, match="targets are missing"):
+        attack(toy_model, (toy_data.x, graph), 1, labels=toy_data.y)
     with pytest.raises(InputError, match="labels must be"):
-        attack(toy_model, toy_data, toy_data.y[:5], TARGETS, 1)
+        attack(toy_model, toy_data, 1, targets=TARGETS, labels=toy_data.y[:5])
     with pytest.raises(InputError, match="x has 5 rows"):
-        attack(toy_model, (toy_data.x[:5], graph), toy_data.y, TARGETS, 1)
+        attack(toy_model, (toy_data.x[:5], graph), 1, targets=TARGETS, labels=toy_data.y)
     with pytest.raises(InputError, match="a PyG Data or a tuple"):
-        attack(toy_model, graph, toy_data.y, TARGETS, 1)  # type: ignore[arg-type]
+        attack(toy_model, graph, 1, targets=TARGETS, labels=toy_data.y)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="restarts"):
-        attack(toy_model, toy_data, None, TARGETS, 1, restarts=0)
-    with pytest.raises(UnknownNameError, match="Did you mean 'prbcd'"):
-        create("prbdc")
-    with pytest.raises(InputError, match=r"PRBCD has no settings \['epoch'\].*epochs"):
-        create("prbcd", epoch=3)
-    with pytest.raises(InputError, match="already"):
-        create(attack, loss="margin")
-    with pytest.raises(UnknownNameError, match="loss"):
-        create("prbcd", loss="hinge")
+        attack(toy_model, toy_data, 1, targets=TARGETS, restarts=0)
 
 
 def test_restarts_never_hurt(toy_data: Data, toy_model: Any) -> None:
     graph = read_data(toy_data)[0]
-    once, often = (short("random-flip")(toy_model, toy_data, None, TARGETS, 5, restarts=r) for r in (1, 10))
+    once, often = (short("random-flip")(toy_model, toy_data, 5, targets=TARGETS, restarts=r) for r in (1, 10))
     assert _accuracy(toy_model, toy_data, often.apply(graph)) <= _accuracy(toy_model, toy_data, once.apply(graph))
 
 
@@ -218,15 +257,7 @@ def _accuracy(model: Any, data: Data, graph: PairGraph) -> float:
     return accuracy(model(data.x, *graph.edge_index())[TARGETS], data.y[TARGETS])
 
 
-TINY: dict[str, dict[str, Any]] = {
-    "prbcd": {"epochs": 2, "fine_tune_epochs": 1, "block_size": 66, "final_samples": 2},
-    "lrbcd": {"epochs": 2, "fine_tune_epochs": 1, "block_size": 66, "final_samples": 2},
-    "pgd": {"epochs": 3, "final_samples": 2},
-    "evolutionary": {"population": 3, "generations": 1},
-}
-
-
-@pytest.mark.parametrize("name", attacks.names())
+@pytest.mark.parametrize("name", names())
 @settings(max_examples=350)
 @given(pair_graphs(), st.data())
 def test_budgets_hold_whatever_the_graph(name: str, graph: PairGraph, data: st.DataObject) -> None:
@@ -235,17 +266,17 @@ def test_budgets_hold_whatever_the_graph(name: str, graph: PairGraph, data: st.D
     generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
     x, labels = torch.randn(num_nodes, 3, generator=generator), torch.arange(num_nodes) % 3
     targets = torch.tensor(sorted(data.draw(st.sets(st.integers(0, num_nodes - 1), min_size=1))))
-    kind = data.draw(st.sampled_from(["incident", "half_degree"]))
+    kind = data.draw(st.sampled_from(["incident", "half-degree"]))
     epsilon = data.draw(st.floats(0, 1))
-    local = data.draw(st.none() | st.floats(0, 1)) if create(name).knows_local_budgets else None
+    local = data.draw(st.none() | st.floats(0, 1)) if registry[name].knows_local_budgets else None
 
     def model(x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         return x.index_add(0, edge_index[0], edge_weight[:, None] * x[edge_index[1]])
 
-    attack = create(name, **TINY.get(name, {}))
+    attack, budget = short(name), Budget(epsilon, kind, local)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskedGradientWarning)  # of graphs whose targets have no one to be joined to
-        flips = attack(model, (x, graph), labels, targets, Budget(epsilon, kind, local), seed=1)
+        flips = attack(model, (x, graph), budget, targets=targets, labels=labels, seed=1)
 
     before, after = _dense(graph), _dense(flips.apply(graph))
     changed = before != after
@@ -256,9 +287,10 @@ def test_budgets_hold_whatever_the_graph(name: str, graph: PairGraph, data: st.D
     assert changed.sum() / 2 <= round(epsilon * float(touching if kind == "incident" else half))
     assert torch.equal(changed, changed.t())
     assert not after.diagonal().any()
-    share = local if local is not None else 0.5 if name == "lrbcd" else None
-    if share is not None:
-        assert (changed.sum(1) <= (share * before.sum(1)).floor()).all()
+    if local is not None:
+        assert (changed.sum(1) <= (local * before.sum(1)).floor()).all()
+    elif attack.imposes_local_budget:
+        assert (changed.sum(1) <= attack.limits(budget, graph, targets).local).all()
 
 
 def _dense(graph: PairGraph) -> Tensor:
@@ -272,53 +304,58 @@ def test_targets_need_labels_that_the_model_knows(toy_data: Data, toy_model: Any
     labels = toy_data.y.clone()
     labels[TARGETS[0]] = -1
     with pytest.raises(InputError, match="negative label"):
-        short("prbcd")(toy_model, toy_data, labels, TARGETS, 3)
+        short("prbcd")(toy_model, toy_data, 3, targets=TARGETS, labels=labels)
     labels[TARGETS[0]] = 5
     with pytest.raises(InputError, match="label 5"):
-        short("prbcd")(toy_model, toy_data, labels, TARGETS, 3)
+        short("prbcd")(toy_model, toy_data, 3, targets=TARGETS, labels=labels)
 
 
 class Interrupted(Exception):
     pass
 
 
-@pytest.mark.parametrize("name", ["prbcd", "lrbcd", "pgd", "evolutionary"])
-@pytest.mark.parametrize("calls", [3, 12, 17, 30])
-def test_an_interrupted_attack_goes_on_to_the_same_flips(
-    name: str, calls: int, toy_data: Data, toy_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever it was doing: `calls` evaluations of the model, then the power goes."""
-    monkeypatch.setattr(memory, "_SECONDS_BETWEEN", 0.0)
-    attack, path, left = short(name), tmp_path / "state", [calls]
+class Unplugged:
+    """A model that counts how often it is asked, and loses power at the last of so many calls."""
 
-    def unplugged(*arguments: Any) -> Tensor:
-        left[0] -= 1
-        if left[0] == 0:
+    def __init__(self, model: Any, calls: int = 0) -> None:
+        self.model, self.calls, self.asked = model, calls, 0
+
+    def __call__(self, *arguments: Any) -> Tensor:
+        self.asked += 1
+        if self.asked == self.calls:
             raise Interrupted
-        return toy_model(*arguments)
+        return self.model(*arguments)
 
-    whole = attack(toy_model, toy_data, None, TARGETS, 6, seed=3, restarts=2)
+
+@pytest.mark.parametrize("name", those_that("keeps_checkpoints"))
+@pytest.mark.parametrize("share", [0.05, 0.35, 0.6, 0.95])
+def test_an_interrupted_attack_resumes_bit_identically(
+    name: str, share: float, toy_data: Data, toy_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it was doing: after a share of its calls of the model, the power goes."""
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN", 0.0)
+    attack, counted, folder = short(name), Unplugged(toy_model), tmp_path / "state"
+    whole = attack(counted, toy_data, 6, targets=TARGETS, seed=3, restarts=2)
     with pytest.raises(Interrupted):
-        attack(unplugged, toy_data, None, TARGETS, 6, seed=3, restarts=2, checkpoint=path)
-    assert attack(toy_model, toy_data, None, TARGETS, 6, seed=3, restarts=2, checkpoint=path) == whole
-    assert not list(tmp_path.iterdir())
+        unplugged = Unplugged(toy_model, round(share * counted.asked) + 2)
+        attack(unplugged, toy_data, 6, targets=TARGETS, seed=3, restarts=2, checkpoint=folder)
+    again = Unplugged(toy_model)
+    assert attack(again, toy_data, 6, targets=TARGETS, seed=3, restarts=2, checkpoint=folder) == whole
+    assert not list(folder.glob("*"))
+    if share == 0.35:  # in the middle of the first run, with steps behind it
+        assert again.asked < counted.asked
 
 
 def test_another_attacks_checkpoint_is_refused(
     toy_data: Data, toy_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_SECONDS_BETWEEN", 0.0)
-    calls = [0]
-
-    def unplugged(*arguments: Any) -> Tensor:
-        calls[0] += 1
-        if calls[0] == 6:
-            raise Interrupted
-        return toy_model(*arguments)
-
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN", 0.0)
+    attack = short("prbcd")
     with pytest.raises(Interrupted):
-        short("prbcd")(unplugged, toy_data, None, TARGETS, 6, checkpoint=tmp_path / "state")
+        attack(Unplugged(toy_model, 6), toy_data, 6, targets=TARGETS, checkpoint=tmp_path)
     for change in ({"seed": 1}, {"budget": 5}, {"targets": TARGETS[:-1]}):
-        arguments = {"targets": TARGETS, "budget": 6, "seed": 0} | change
+        arguments: dict[str, Any] = {"targets": TARGETS, "budget": 6, "seed": 0, **change}
         with pytest.raises(ModelFileError, match="another run"):
-            short("prbcd")(toy_model, toy_data, None, checkpoint=tmp_path / "state", **arguments)
+            attack(toy_model, toy_data, checkpoint=tmp_path, **arguments)
+    with pytest.raises(ModelFileError, match="another run"):
+        short("pgd")(toy_model, toy_data, 6, targets=TARGETS, checkpoint=tmp_path)

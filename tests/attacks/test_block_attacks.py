@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from attacks.attack_scenes import train, two_communities
-from purigraph.attacks import LRBCD, PGD, PRBCD, Attack, RandomFlip, create, paper_settings
-from purigraph.attacks.losses import tanh_margin
+from purigraph.attacks import LRBCD, PGD, PRBCD, Attack, RandomFlip, Relaxable, create, paper_settings
 from purigraph.attacks.victim import Verdict, Victim
 from purigraph.errors import InputError, UnsupportedModelError
 from purigraph.graph import PairGraph, read_data
 from purigraph.graph.budget import Budget
 from purigraph.graph.perturbation import Perturbation
+from purigraph.losses import tanh_margin
 
 TARGETS = torch.arange(0, 60, 3)
 
@@ -41,9 +41,9 @@ def verdict(model: Any, data: Data, targets: Tensor, flips: Perturbation) -> Ver
 )
 def test_lowers_accuracy_more_than_random_flips(attack: Attack, toy_data: Data, toy_model: Any) -> None:
     clean = verdict(toy_model, toy_data, TARGETS, Perturbation(60))
-    attacked = verdict(toy_model, toy_data, TARGETS, attack(toy_model, toy_data, None, TARGETS, 12))
+    attacked = verdict(toy_model, toy_data, TARGETS, attack(toy_model, toy_data, 12, targets=TARGETS))
     random = min(
-        verdict(toy_model, toy_data, TARGETS, RandomFlip()(toy_model, toy_data, None, TARGETS, 12, seed=seed))
+        verdict(toy_model, toy_data, TARGETS, RandomFlip()(toy_model, toy_data, 12, targets=TARGETS, seed=seed))
         for seed in range(5)
     )
     assert clean.accuracy >= 0.9
@@ -58,7 +58,7 @@ def test_rounding_makes_the_attack_stronger() -> None:
         model = train(data)
         for rounding in accuracies:
             attack = PRBCD(epochs=60, fine_tune_epochs=30, block_size=1000, rounding=rounding)
-            flips = attack(model, data, None, targets, 30, seed=seed)
+            flips = attack(model, data, 30, targets=targets, seed=seed)
             accuracies[rounding] += verdict(model, data, targets, flips).accuracy
     assert accuracies[True] <= accuracies[False]
 
@@ -75,7 +75,7 @@ def test_pgd_finds_the_best_single_flip(seed: int) -> None:
         flip = verdict(model, data, targets, Perturbation.of_flips(graph, torch.tensor(pair).view(2, 1)))
         best = flip if flip.beats(best) else best
 
-    found = PGD()(model, data, None, targets, 1)
+    found = PGD()(model, data, 1, targets=targets)
 
     assert verdict(model, data, targets, found) == pytest.approx(best)
 
@@ -91,7 +91,7 @@ def test_removes_edges_too() -> None:
     labels = torch.zeros(6, dtype=torch.int64)
     targets = torch.tensor([0, 1, 2, 3])
     for attack in (PRBCD(epochs=20, fine_tune_epochs=10, block_size=15), PGD(epochs=30)):
-        flips = attack(model, (torch.ones(6, 1), graph), labels, targets, 2)
+        flips = attack(model, (torch.ones(6, 1), graph), 2, targets=targets, labels=labels)
         assert flips.removed.tolist() == [[0, 2], [1, 3]]
 
 
@@ -110,7 +110,7 @@ class Recorder(nn.Module):
 
 def test_the_edge_list_stays_the_same_object_while_the_block_does(toy_data: Data, toy_model: Any) -> None:
     model = Recorder(toy_model)
-    PRBCD(epochs=3, fine_tune_epochs=5, block_size=100, final_samples=1)(model, toy_data, None, TARGETS, 4)
+    PRBCD(epochs=3, fine_tune_epochs=5, block_size=100, final_samples=1)(model, toy_data, 4, targets=TARGETS)
     lists = [edge_index for edge_index, with_gradient in model.seen if with_gradient]
     assert len({id(edge_index) for edge_index in lists[3:8]}) == 1
     assert len({id(edge_index) for edge_index in lists[:3]}) == 3
@@ -122,7 +122,7 @@ def test_the_edge_list_stays_the_same_object_while_the_block_does(toy_data: Data
 def test_one_evaluation_per_epoch(toy_data: Data, toy_model: Any) -> None:
     model = Recorder(toy_model)
     attack = PRBCD(epochs=10, fine_tune_epochs=10, block_size=100, final_samples=1, rounding=False)
-    attack(model, toy_data, None, TARGETS, 4)
+    attack(model, toy_data, 4, targets=TARGETS)
     assert sum(with_gradient for _, with_gradient in model.seen) == 20
     # Without gradient: the clean graph, the last block of both phases, the choice, and the judge.
     assert len(model.seen) - 20 == 5
@@ -139,7 +139,7 @@ def test_weights_of_the_graph_are_kept() -> None:
 
     graph = PairGraph(3, torch.tensor([[0], [1]]), torch.tensor([4.0]))
     labels = torch.zeros(3, dtype=torch.int64)
-    flips = PGD(loss="margin")(model, (torch.ones(3, 1), graph), labels, torch.arange(3), 1)
+    flips = PGD(loss="margin")(model, (torch.ones(3, 1), graph), 1, targets=torch.arange(3), labels=labels)
     assert flips.removed.tolist() == [[0], [1]]
     assert max(seen) == 4.0
 
@@ -147,11 +147,11 @@ def test_weights_of_the_graph_are_kept() -> None:
 def test_a_model_without_edge_weights_is_refused(toy_data: Data) -> None:
     linear = nn.Linear(6, 2)
     with pytest.raises(UnsupportedModelError, match="evolutionary"):
-        PGD()(lambda x, edge_index, edge_weight: linear(x), toy_data, None, TARGETS, 1)
+        PGD()(lambda x, edge_index, edge_weight: linear(x), toy_data, 1, targets=TARGETS)
     with pytest.raises(UnsupportedModelError, match="evolutionary"):
-        PGD()(lambda x, edge_index, edge_weight: linear(x).detach(), toy_data, None, TARGETS, 1)
+        PGD()(lambda x, edge_index, edge_weight: linear(x).detach(), toy_data, 1, targets=TARGETS)
     with pytest.raises(UnsupportedModelError, match=r"\(60, number of classes\)"):
-        PGD()(lambda x, edge_index, edge_weight: linear(x)[:5], toy_data, None, TARGETS, 1)
+        PGD()(lambda x, edge_index, edge_weight: linear(x)[:5], toy_data, 1, targets=TARGETS)
 
 
 def test_gradients_that_are_not_finite_do_not_stop_the_attack(toy_data: Data, toy_model: Any) -> None:
@@ -163,14 +163,14 @@ def test_gradients_that_are_not_finite_do_not_stop_the_attack(toy_data: Data, to
             spike = torch.zeros_like(edge_weight).index_put((there,), spike)
             return toy_model(x, edge_index, edge_weight + spike)
 
-    flips = PRBCD(epochs=20, fine_tune_epochs=10, block_size=300)(Spike(), toy_data, None, TARGETS, 8)
+    flips = PRBCD(epochs=20, fine_tune_epochs=10, block_size=300)(Spike(), toy_data, 8, targets=TARGETS)
     assert len(flips) == 8
     assert verdict(toy_model, toy_data, TARGETS, flips).accuracy < 0.9
 
 
 def test_a_broken_model_is_named(toy_data: Data) -> None:
     with pytest.raises(InputError, match="not finite"):
-        PGD()(lambda x, edge_index, edge_weight: torch.full((60, 2), torch.nan), toy_data, None, TARGETS, 1)
+        PGD()(lambda x, edge_index, edge_weight: torch.full((60, 2), torch.nan), toy_data, 1, targets=TARGETS)
 
 
 @pytest.mark.parametrize(
@@ -197,23 +197,23 @@ def test_bad_settings_of_lrbcd() -> None:
 
 def test_a_block_smaller_than_the_budget(toy_data: Data, toy_model: Any) -> None:
     with pytest.raises(InputError, match="several times the budget"):
-        PRBCD(block_size=5)(toy_model, toy_data, None, TARGETS, 6)
+        PRBCD(block_size=5)(toy_model, toy_data, 6, targets=TARGETS)
 
 
 def test_no_node_has_a_local_budget(toy_data: Data, toy_model: Any) -> None:
-    assert len(LRBCD(local=0.0)(toy_model, toy_data, None, TARGETS, 6)) == 0
+    assert len(LRBCD(local=0.0)(toy_model, toy_data, 6, targets=TARGETS)) == 0
 
 
 def test_local_share_of_the_budget_goes_before_the_attack_s(toy_data: Data, toy_model: Any) -> None:
     graph = read_data(toy_data)[0]
     attack = LRBCD(epochs=5, fine_tune_epochs=5, block_size=300, local=0.2)
-    flips = attack(toy_model, toy_data, None, TARGETS, Budget(10, "absolute", local=1.0))
+    flips = attack(toy_model, toy_data, Budget(10, "absolute", local=1.0), targets=TARGETS)
     assert (flips.degree() > (0.2 * graph.degree()).floor()).any()
 
 
 def test_paper_settings() -> None:
-    assert create("prbcd", **paper_settings("prbcd", "Cora", on_gpr_gae=False)).settings() == {
-        "loss": "tanh_margin",
+    assert create("prbcd", **paper_settings("prbcd", "Cora", on_gpr_gae=False)).settings.to_json() == {
+        "loss": "tanh-margin",
         "epochs": 400,
         "fine_tune_epochs": 100,
         "rounding": False,
@@ -223,8 +223,46 @@ def test_paper_settings() -> None:
     }
     assert paper_settings("prbcd", "pubmed", on_gpr_gae=True)["block_size"] == 50_000
     assert paper_settings("prbcd", "ogbn_arxiv", on_gpr_gae=True)["block_size"] == 3_000_000
-    on, off = (create("lrbcd", **paper_settings("lrbcd", "cora", on_gpr_gae=on)) for on in (True, False))
-    assert (on.settings()["block_size"], on.settings()["loss"]) == (10_000, "margin")
-    assert (off.settings()["block_size"], off.settings()["loss"]) == (250_000, "tanh_margin")
+    on, off = (LRBCD(**paper_settings("lrbcd", "cora", on_gpr_gae=on)) for on in (True, False))
+    assert (on.block_size, on.loss) == (10_000, "margin")
+    assert (off.block_size, off.loss) == (250_000, "tanh-margin")
     with pytest.raises(InputError, match="prbcd and lrbcd"):
         paper_settings("pgd", "cora", on_gpr_gae=True)
+
+
+def test_length_follows_the_epochs() -> None:
+    assert PRBCD(loss="margin").with_epochs(60) == PRBCD(loss="margin", epochs=60, fine_tune_epochs=15)
+    assert LRBCD(local=0.2).with_epochs(2) == LRBCD(local=0.2, epochs=2, fine_tune_epochs=1)
+    assert PGD(rounding=False).with_epochs(60) == PGD(rounding=False, epochs=60)
+    assert RandomFlip().with_epochs(60) == RandomFlip()
+
+
+class Restoring(nn.Module):
+    """Gives every edge its weight back, as a purifier does, so that small weights would tell an attack nothing."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        return self._logits(x, (edge_weight > 0).to(x.dtype).sum())
+
+    def _logits(self, x: Tensor, entries: Tensor) -> Tensor:
+        return torch.stack([5 - entries, entries - 5]).expand(len(x), 2)
+
+
+class Relaxed(Restoring):
+    """The same, but it knows parts of edges."""
+
+    def relaxed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor) -> Tensor:
+        assert (edge_weight == 1).all()  # the whole weight, also of pairs that are no edges
+        assert presence.min() >= 0
+        assert presence.max() <= 1
+        return self._logits(x, presence.sum())
+
+
+def test_a_relaxable_model_is_attacked_through_its_own_relaxation() -> None:
+    graph = PairGraph(6, torch.tensor([[0, 2], [1, 3]]))
+    data, targets, labels = (torch.ones(6, 1), graph), torch.arange(6), torch.zeros(6, dtype=torch.int64)
+    assert isinstance(Relaxed(), Relaxable)
+    assert not isinstance(Restoring(), Relaxable)
+    flips = PGD(epochs=6, loss="margin")(Relaxed(), data, 1, targets=targets, labels=labels)
+    assert flips.added.shape[1] == 1
+    with pytest.raises(UnsupportedModelError, match="no gradient"):
+        PGD(epochs=6, loss="margin")(Restoring(), data, 1, targets=targets, labels=labels)

@@ -18,7 +18,7 @@ from purigraph.graph.perturbation import Perturbation
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-a", "evolutionary", "--epochs", "2"], "evolutionary has no epochs.*generations"),
+        (["-a", "dice", "--epochs", "2"], "dice has no epochs.*add_share"),
         (["--epochs", "3", "--set", "epochs=9"], "--set epochs=9 says again what --epochs says"),
         (["--set", "loss=margin", "--set", "loss=margin"], "an earlier --set"),
         (["--worst", "-a", "nonsense"], "--attack can't be applied"),

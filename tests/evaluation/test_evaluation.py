@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import models
 
 import purigraph as pg
 from helpers import communities
-from purigraph import evaluation
+from purigraph import attacks, checkpoints, evaluation
 from purigraph.attacks import RandomFlip
 from purigraph.errors import InputError, MaskedGradientWarning, UnsupportedModelError
 from purigraph.evaluation import Member
@@ -44,15 +45,49 @@ def test_evaluate_reports_clean_and_attacked(scene: tuple[nn.Module, Data], trai
     assert result.attacked(0.0) == result.clean == evaluation.model_accuracy(model, data)
     assert result.attacked(0.3) <= result.clean
     assert len(result.accuracies(0.3)) == 2
+    dense = _dense(data)
+    incident = int((dense & (data.test_mask[:, None] | data.test_mask)).sum()) // 2
     for record in result.records:
-        assert len(record.perturbation) <= record.budget
         attacked = record.perturbation.apply(data)
+        flips = int((dense != _dense(attacked)).sum()) // 2
+        assert flips == record.to_dict()["added"] + record.to_dict()["removed"]
+        assert flips <= record.max_flips == round(record.epsilon * incident)
+        assert flips > 0 or record.epsilon == 0
         assert record.accuracy == evaluation.model_accuracy(model, attacked)
         assert record.mode == "adaptive"
     assert "clean" in str(result)
     assert result.to_dict()["attacked"]["0.3"] == result.attacked(0.3)
     with pytest.raises(InputError, match=r"Nothing was evaluated at epsilon 0\.7"):
         result.attacked(0.7)
+
+
+def _dense(data: Data) -> torch.Tensor:
+    dense = torch.zeros(data.num_nodes, data.num_nodes, dtype=torch.bool)
+    dense[tuple(data.edge_index)] = True
+    return dense
+
+
+def test_kinds_of_budgets(scene: tuple[nn.Module, Data]) -> None:
+    gcn, data = scene
+    half = round(0.3 * int(_dense(data).sum(1)[data.test_mask].sum()) / 2)
+    for kind in ("half-degree", "half_degree"):
+        result = pg.evaluate(gcn, data, attack="dice", epsilons=[0.3], budget_kind=kind)
+        assert result.records[0].max_flips == half
+    absolute = pg.evaluate(gcn, data, attack="dice", epsilons=[5], budget_kind="absolute")
+    assert absolute.records[0].max_flips == 5
+
+
+def test_an_evaluation_begins_where_another_ended(scene: tuple[nn.Module, Data]) -> None:
+    gcn, data = scene
+    first = pg.evaluate(gcn, data, epsilons=[0.1, 0.3], seeds=[0, 1], **QUICK)
+    nothing = {"attack": "random-flip", "epsilons": [0.3, 0.1], "seeds": [1, 0]}
+    warm, cold = pg.evaluate(gcn, data, starts=first, **nothing), pg.evaluate(gcn, data, **nothing)
+    for record in warm.records:
+        begin = first.perturbation(record.epsilon, record.seed)
+        assert record.accuracy <= evaluation.model_accuracy(gcn, begin.apply(data))
+    assert warm.attacked(0.3) < cold.attacked(0.3)
+    with pytest.raises(InputError, match=r"epsilon 0\.2 with seed 0"):
+        pg.evaluate(gcn, data, attack="random-flip", epsilons=[0.2], starts=first)
 
 
 def test_transferred_attacks_are_found_elsewhere(scene: tuple[nn.Module, Data], trained: pg.GPRGAE) -> None:
@@ -64,26 +99,53 @@ def test_transferred_attacks_are_found_elsewhere(scene: tuple[nn.Module, Data], 
     assert transferred.records[0].perturbation == own.records[0].perturbation
 
 
-def test_a_folder_lets_a_run_go_on(scene: tuple[nn.Module, Data], tmp_path: Path) -> None:
+def test_a_run_resumes_from_its_checkpoint(scene: tuple[nn.Module, Data], tmp_path: Path) -> None:
     gcn, data = scene
-    first = pg.evaluate(gcn, data, epsilons=[0.2], folder=tmp_path, **QUICK)
-    again = pg.evaluate(gcn, data, epsilons=[0.2, 0.3], folder=tmp_path, **QUICK)
+    first = pg.evaluate(gcn, data, epsilons=[0.2], checkpoint=tmp_path, **QUICK)
+    again = pg.evaluate(gcn, data, epsilons=[0.2, 0.3], checkpoint=tmp_path, **QUICK)
     assert again.records[0].perturbation == first.records[0].perturbation
     assert again.records[0].seconds == 0 < again.records[1].seconds
     assert len(list(tmp_path.iterdir())) == 2
     with torch.no_grad():
         next(gcn.parameters()).mul_(1.0001)
-    other = pg.evaluate(gcn, data, epsilons=[0.2], folder=tmp_path, **QUICK)
+    other = pg.evaluate(gcn, data, epsilons=[0.2], checkpoint=tmp_path, **QUICK)
     assert other.records[0].seconds > 0
-    plain = pg.evaluate(plain_model, data, attack="random-flip", epsilons=[0.2], folder=tmp_path)
+    plain = pg.evaluate(plain_model, data, attack="random-flip", epsilons=[0.2], checkpoint=tmp_path)
     assert len(plain.records) == 1
+
+
+@pytest.mark.parametrize("attack", [name for name in attacks.names() if attacks.registry[name].keeps_checkpoints])
+def test_an_interrupted_attack_resumes_from_the_checkpoint(
+    attack: str, scene: tuple[nn.Module, Data], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of an attack too: its state is in a folder beside the perturbations, and gone in the end."""
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN", 0.0)
+    gcn, data = scene
+    settings = {"attack": attack, "epsilons": [0.2], **attacks.registry[attack].trial_settings}
+    calls, fatal = 0, -1
+
+    def unplugged(*arguments: object) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == fatal:
+            raise KeyboardInterrupt
+        return gcn(*arguments)
+
+    whole = pg.evaluate(unplugged, data, **settings)
+    calls, fatal = 0, round(0.6 * calls)
+    with pytest.raises(KeyboardInterrupt):
+        pg.evaluate(unplugged, data, checkpoint=tmp_path, **settings)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".checkpoint"]
+    resumed = pg.evaluate(unplugged, data, checkpoint=tmp_path, **settings)
+    assert resumed.records[0].perturbation == whole.records[0].perturbation
+    assert [path.suffix for path in tmp_path.iterdir()] == [".safetensors"]
 
 
 def test_a_kept_perturbation_is_not_taken_for_anothers(scene: tuple[nn.Module, Data], tmp_path: Path) -> None:
     gcn, data = scene
 
     def seconds(model: nn.Module | Callable[..., torch.Tensor], data: Data) -> float:
-        result = pg.evaluate(model, data, attack="dice", epsilons=[0.2], folder=tmp_path)
+        result = pg.evaluate(model, data, attack="dice", epsilons=[0.2], checkpoint=tmp_path)
         return result.records[0].seconds
 
     def shifted(by: float) -> Callable[..., torch.Tensor]:
@@ -98,7 +160,7 @@ def test_a_kept_perturbation_is_not_taken_for_anothers(scene: tuple[nn.Module, D
         assert seconds(model, graph) == 0
     sparse = data.clone()
     sparse.x = data.x.to_sparse_csr()
-    assert pg.evaluate(gcn_on_dense(gcn), sparse, attack="dice", epsilons=[0.2], folder=tmp_path).records
+    assert pg.evaluate(gcn_on_dense(gcn), sparse, attack="dice", epsilons=[0.2], checkpoint=tmp_path).records
 
 
 def gcn_on_dense(gcn: nn.Module) -> Callable[..., torch.Tensor]:
@@ -114,7 +176,7 @@ def test_missing_targets_say_so(scene: tuple[nn.Module, Data]) -> None:
     bare = communities()
     with pytest.raises(InputError, match="no test_mask"):
         pg.evaluate(gcn, bare)
-    with pytest.raises(InputError, match="no target nodes"):
+    with pytest.raises(InputError, match="targets names no nodes"):
         pg.evaluate(gcn, data, targets=torch.zeros(data.num_nodes, dtype=torch.bool))
     unlabelled = data.clone()
     unlabelled.y = torch.full_like(data.y, -1)
@@ -134,10 +196,10 @@ def test_worst_case_is_the_lowest_of_all(scene: tuple[nn.Module, Data], trained:
     ensemble = [
         Member("transferred", "prbcd", QUICK, view="transfer"),
         Member("adaptive", "prbcd", {**QUICK, "loss": "margin"}),
-        Member("local", "lrbcd", small, needs_local=True),
-        Member("warm", "prbcd", {**QUICK, "loss": "margin"}, start="transferred"),
-        Member("fewer", "prbcd", QUICK, view="fewer steps"),
-        Member("more", "prbcd", QUICK, view="more steps"),
+        Member("local", "lrbcd", small),
+        Member("warm", "prbcd", {**QUICK, "loss": "margin"}, begins_from="transferred"),
+        Member("fewer", "prbcd", QUICK, view="fewer-steps"),
+        Member("more", "prbcd", QUICK, view="more-steps"),
     ]
     worst = pg.worst_case(model, data, epsilons=[0.1, 0.3], ensemble=ensemble)
     assert list(worst.results) == [member.name for member in ensemble]
@@ -169,7 +231,7 @@ def test_a_gradient_free_attack_that_wins_is_a_sign_of_masked_gradients(scene: t
     gcn, data = scene
     ensemble = [
         Member("adaptive", "prbcd", {**QUICK, "final_samples": 1}),
-        Member("evolutionary", "evolutionary", {"generations": 15, "population": 16}, start="adaptive"),
+        Member("evolutionary", "evolutionary", {"generations": 15, "population": 16}, begins_from="adaptive"),
     ]
     with pytest.warns(MaskedGradientWarning, match="exactly 0"):
         worst = pg.worst_case(Quantised(gcn), data, epsilons=[0.3], ensemble=ensemble)
@@ -195,8 +257,10 @@ def test_a_model_without_gradients_is_still_attacked(scene: tuple[nn.Module, Dat
     [
         ([], "empty"),
         ([Member("a", "prbcd"), Member("a", "dice")], "Two members"),
-        ([Member("a", "prbcd", view="fewer step")], "fewer step"),
-        ([Member("a", "prbcd", start="b"), Member("b", "prbcd")], "no earlier member"),
+        ([Member("a", "prbcd", view="fewer steps")], "fewer steps"),
+        ([Member("a", "prbcd", {"epoch": 3})], "no setting 'epoch'"),
+        ([Member("a", "prbdc")], "Did you mean 'prbcd'"),
+        ([Member("a", "prbcd", begins_from="b"), Member("b", "prbcd")], "no earlier member"),
     ],
 )
 def test_an_ensemble_that_makes_no_sense_is_refused(
@@ -233,7 +297,7 @@ def test_models_that_keep_the_first_graph_are_refused(scene: tuple[nn.Module, Da
     with pytest.raises(UnsupportedModelError, match="cached=True"):
         pg.evaluate(cached, data, attack="evolutionary")
     with pytest.raises(UnsupportedModelError, match="cached=True"):
-        RandomFlip()(cached, data, None, data.test_mask, 3)
+        RandomFlip()(cached, data, 3)
 
 
 def test_what_is_measured_is_what_was_attacked(scene: tuple[nn.Module, Data]) -> None:
@@ -250,9 +314,50 @@ def test_what_is_measured_is_what_was_attacked(scene: tuple[nn.Module, Data]) ->
     assert result.attacked(0.3) == both.attacked(0.3)
 
 
-def test_the_default_ensemble_names_every_view() -> None:
+def test_the_default_ensemble_names_every_view(trained: pg.GPRGAE) -> None:
     names = {member.view for member in evaluation.default_ensemble()}
-    assert names == {"model", "transfer", "fewer steps", "more steps"}
+    assert names == {"model", "transfer", *trained.variants()}
+    assert {member.view for member in evaluation.default_ensemble([])} == {"model", "transfer"}
+
+
+def test_a_view_that_the_model_does_not_have(scene: tuple[nn.Module, Data], trained: pg.GPRGAE) -> None:
+    gcn, data = scene
+    ensemble = [Member("a", "prbcd", QUICK), Member("b", "prbcd", QUICK, view="no-steps")]
+    with pytest.raises(InputError, match="model, transfer, fewer-steps, more-steps"):
+        pg.worst_case(pg.protect(gcn, trained), data, ensemble=ensemble)
+    # A model without a purifier can't say which views there are: the member is left out, as in the default ensemble.
+    assert list(pg.worst_case(gcn, data, epsilons=[0.1], ensemble=ensemble).results) == ["a"]
+
+
+def test_epochs_make_every_member_shorter(scene: tuple[nn.Module, Data]) -> None:
+    gcn, data = scene
+    ensemble = [
+        Member("prbcd", attacks.PRBCD(block_size=400)),
+        Member("pgd", attacks.PGD, {"loss": "margin"}),
+        Member("evolutionary", "evolutionary", {"population": 4}),
+        Member("dice", "dice"),
+    ]
+    worst = pg.worst_case(gcn, data, epsilons=[0.1], ensemble=ensemble, epochs=8)
+    assert [result.records[0].attack for result in worst.results.values()] == [
+        repr(attacks.PRBCD(block_size=400, epochs=8, fine_tune_epochs=2)),
+        repr(attacks.PGD(loss="margin", epochs=8)),
+        repr(attacks.Evolutionary(population=4, generations=4)),
+        repr(attacks.DICE()),
+    ]
+    with pytest.raises(InputError, match="epochs must be at least 1"):
+        pg.worst_case(gcn, data, epochs=0)
+
+
+def test_tables_are_printed_as_wide_as_the_terminal(scene: tuple[nn.Module, Data]) -> None:
+    gcn, data = scene
+    worst = pg.worst_case(gcn, data, epsilons=[0.1], ensemble=[Member("flips", "random-flip")])
+    for result in (worst, worst.results["flips"]):
+        console = Console(width=70)
+        with console.capture() as capture:
+            console.print(result)
+        assert max(map(len, capture.get().splitlines())) <= 70
+        assert f"{100 * worst.clean:.1f}" in capture.get()
+        assert f"{100 * worst.attacked(0.1):.1f}" in str(result)
 
 
 def test_edge_detection(trained: pg.GPRGAE) -> None:
@@ -297,11 +402,12 @@ def test_affected_nodes_are_all_whose_logits_changed(scene: tuple[nn.Module, Dat
 
 def test_convergence_and_lipschitz(scene: tuple[nn.Module, Data], trained: pg.GPRGAE) -> None:
     gcn, data = scene
-    constant = evaluation.lipschitz_constant(trained, data.x, data, pairs=5)
+    constant = evaluation.lipschitz_constant(trained, data.x, data, samples=5)
     assert constant > 0
-    assert constant == evaluation.lipschitz_constant(trained, data.x, data, pairs=5)
+    assert constant == evaluation.lipschitz_constant(trained, data.x, data, samples=5)
+    assert constant != evaluation.lipschitz_constant(trained, data.x, data, samples=5, injection=0.1)
     damped = trained.with_settings(alpha=0.5, threshold=0.5)
-    assert constant == evaluation.lipschitz_constant(damped, data.x, data, pairs=5)
+    assert constant == evaluation.lipschitz_constant(damped, data.x, data, samples=5)
     steps = evaluation.convergence(gcn, trained, data, alphas=[0.5, 1.0], max_steps=4, lipschitz=constant)
     assert [one.alpha for one in steps] == [0.5, 1.0]
     for one in steps:

@@ -25,7 +25,7 @@ def test_equals_the_definition(graph: PairGraph, epsilon: float, local: float | 
     degree = [sum(node in edge for edge in edges) for node in range(graph.num_nodes)]
 
     total = Budget(epsilon).resolve(graph, torch.tensor(targets))
-    half = Budget(epsilon, "half_degree").resolve(graph, torch.tensor(targets))
+    half = Budget(epsilon, "half-degree").resolve(graph, torch.tensor(targets))
     limits = Budget(epsilon, local=local).limits(graph, torch.tensor(targets))
 
     assert abs(total - epsilon * incident) <= 0.5
@@ -43,9 +43,9 @@ def test_kinds() -> None:
     star = PairGraph(5, torch.tensor([[0, 0, 0, 0], [1, 2, 3, 4]]))
     centre, leaves = torch.tensor([0]), torch.tensor([1, 2])
     assert Budget(0.5).resolve(star, centre) == 2
-    assert Budget(0.5, "half_degree").resolve(star, centre) == 1
+    assert Budget(0.5, "half-degree").resolve(star, centre) == 1
     assert Budget(1.0).resolve(star, leaves) == 2
-    assert Budget(1.0, "half_degree").resolve(star, torch.tensor([1, 2, 2])) == 1
+    assert Budget(1.0, "half-degree").resolve(star, torch.tensor([1, 2, 2])) == 1
     assert Budget(3, "absolute").resolve(star, leaves) == 3
     assert Budget.of(3) == Budget(3, "absolute")
     assert Budget.of(Budget(0.1)) == Budget(0.1)
@@ -60,7 +60,7 @@ def test_kinds() -> None:
         ((-0.1,), "not negative"),
         ((float("nan"),), "finite"),
         ((1.5, "absolute"), "whole number"),
-        ((0.1, "edges"), "incident, half_degree, absolute"),
+        ((0.1, "edges"), "incident, half-degree, absolute"),
         ((0.1, "incident", -1.0), "local"),
     ],
 )
@@ -84,3 +84,8 @@ def test_limits_are_checked() -> None:
         Limits(1).check(flips)
     with pytest.raises(BudgetError, match="2 flips were made at node 0; its local budget allows 1"):
         Limits(2, torch.tensor([1, 1, 1, 1])).check(flips)
+
+
+def test_a_kind_has_one_spelling() -> None:
+    assert Budget(0.5, "half_degree") == Budget(0.5, "half-degree")  # type: ignore[arg-type]
+    assert repr(Budget(0.5, "Half_Degree")) == "Budget(amount=0.5, kind='half-degree', local=None)"  # type: ignore[arg-type]

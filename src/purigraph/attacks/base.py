@@ -2,93 +2,74 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, TypeVar, final
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph import losses
-from purigraph.attacks.memory import Memory
-from purigraph.attacks.victim import Model, Verdict, Victim, frozen
+from purigraph.attacks.model import Model
+from purigraph.attacks.scene import Scene
+from purigraph.attacks.victim import Verdict, Victim, frozen
+from purigraph.checkpoints import Checkpointer
 from purigraph.errors import BudgetError, InputError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph.border import as_pair_graph, read_data
 from purigraph.graph.budget import Budget, Limits
+from purigraph.graph.nodes import read_targets
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
+from purigraph.losses import LossName
 from purigraph.model_checks import refuse_caches
-from purigraph.registry import canonical
+from purigraph.registry import Components
+from purigraph.settings import Configured, setting
 
+#: A graph with node features: a `Data`, or (x, graph) with any kind of graph that purigraph reads.
 Input: TypeAlias = Data | tuple[Any, Any]
 
-
-@dataclass(frozen=True)
-class Scene:
-    """Everything that an attack works with.
-
-    Attributes:
-        victim: the model, as a function of the graph.
-        graph: the clean graph; its weights have the dtype of x.
-        labels: (N,) int64.
-        targets: (M,) int64, ascending, each once.
-        limits: the budget for this graph, above zero.
-        start: a perturbation within the limits to begin from, or None.
-        generator: the only source of randomness; on the CPU.
-        memory: where a long attack may keep its state.
-        progress: whether to report.
-    """
-
-    victim: Victim
-    graph: PairGraph
-    labels: Tensor
-    targets: Tensor
-    limits: Limits
-    start: Perturbation | None
-    generator: torch.Generator
-    memory: Memory
-    progress: bool | None
-
-    def start_codes(self) -> Tensor:
-        """The start's flips as codes i * N + j, ascending; empty if there is no start."""
-        flips = torch.empty((2, 0), dtype=torch.int64) if self.start is None else self.start.flips()
-        return (flips[0] * self.graph.num_nodes + flips[1]).to(self.graph.device)
+A = TypeVar("A", bound="Attack")
 
 
-class Attack(ABC):
+class Attack(Configured, ABC):
     r"""An evasion attack on a graph's edges: $\max_{A'} \mathcal{L}(f(X, A'), y_T)$ within a budget of flips.
 
-    A subclass writes `_run` and takes its hyper-parameters keyword-only; model and data come at the call. The
-    call does not trust it: it counts the flips itself and compares what was found with the clean graph and with
-    the start, on the discrete graphs, by accuracy first and loss second. Its result is therefore never weaker
-    than either.
+    A subclass declares its hyper-parameters as settings and writes `_run`; model and data come at the call. The call
+    does not trust it: it counts the flips itself and compares what was found with the clean graph and with the start,
+    on the discrete graphs, by accuracy first and loss second. So its result is never weaker than either.
 
-    Args:
-        loss: name of what is maximised (`purigraph.losses`); also breaks ties between equal accuracies.
+    An attack is a value: two of one class with equal settings are equal, and its `repr` makes it again.
     """
 
-    knows_local_budgets: ClassVar[bool] = True
+    loss: LossName = setting(
+        "What is maximised, one of `purigraph.losses.names()`; it also breaks ties between equal accuracies.",
+        default="tanh-margin",
+    )
 
-    def __init__(self, *, loss: str = "tanh-margin") -> None:
-        self.loss = canonical(loss)
-        self._loss = losses.create(loss)
+    #: Whether the model must be differentiable in the edge weights.
+    needs_gradient: ClassVar[bool] = False
+    #: Whether it keeps to a budget that has a share for every node as well (`Budget.local`).
+    knows_local_budgets: ClassVar[bool] = False
+    #: Whether it keeps to such a budget even if the given one names none: it may rightly be weaker than others then.
+    imposes_local_budget: ClassVar[bool] = False
+    #: Whether it keeps its state in a checkpoint (`Scene.offer`), from which an interrupted run resumes.
+    keeps_checkpoints: ClassVar[bool] = False
 
     @final
     def __call__(
         self,
         model: Model,
         data: Input,
-        labels: Tensor | None,
-        targets: Tensor,
         budget: Budget | int,
         *,
-        seed: int = 0,
+        targets: Tensor | None = None,
+        labels: Tensor | None = None,
         start: Perturbation | None = None,
+        seed: int = 0,
         restarts: int = 1,
         checkpoint: str | Path | None = None,
         progress: bool | None = None,
@@ -96,36 +77,36 @@ class Attack(ABC):
         """Find the flips that hurt the model's accuracy on the targets most.
 
         Args:
-            model: any callable `(x, edge_index, edge_weight) -> logits (N, C)`. A module is put into evaluation
-                mode meanwhile; its parameters get no gradient. Adaptive means: give the protected model.
-            data: a `Data`, or (x, graph) with any kind of graph that purigraph reads. The model sees it without
+            model: Any callable `(x, edge_index, edge_weight) -> logits (N, C)`; if it has a method `relaxed`, see
+                `Relaxable`. A module is put into evaluation mode meanwhile; its parameters get no gradient. To attack
+                adaptively, give the protected model.
+            data: A `Data`, or (x, graph) with any kind of graph that purigraph reads. The model sees it without
                 self-loops, which no attack touches.
-            labels: (N,) integer, or None for `data.y`.
-            targets: (M,) node indices or (N,) bool.
-            budget: a number of undirected flips, or a `Budget`.
-            seed: the same seed gives the same perturbation.
-            start: a perturbation of the same graph within the budget to begin from, say a transferred one.
-            restarts: how many runs, each with other random draws; the best is kept.
-            checkpoint: a file to keep the state of a long run in (of the block attacks and the evolutionary one); an
-                interrupted run goes on from it, to the same perturbation. It is removed in the end.
-            progress: whether to report on the error stream.
+            budget: A number of undirected flips, or a `Budget`.
+            targets: (M,) node indices or (N,) bool. Default: `data.test_mask`.
+            labels: (N,) integers. Default: `data.y`.
+            start: A perturbation of the same graph within the budget to begin from, say a transferred one.
+            seed: The same seed gives the same perturbation.
+            restarts: How many runs, each with other random draws; the best is kept.
+            checkpoint: A folder to keep the state of a long run in, one file per restart (of attacks that
+                `keeps_checkpoints`). An interrupted run resumes from it, bit-identically. The files are removed at
+                the end.
+            progress: Whether to show progress on the error stream. Default: only if it takes long.
 
         Returns:
             At most `budget` flips; none if the budget is zero or nothing found is worse than the clean graph.
 
         Raises:
-            BudgetError: if the budget or the start is not possible, or if the attack overspent.
-            UnsupportedModelError: if the model can't be attacked like this: a layer keeps the first graph that it
+            BudgetError: If the budget or the start is not possible, or if the attack overspent.
+            UnsupportedModelError: If the model can't be attacked like this: a layer keeps the first graph that it
                 sees, or nothing flows back to the edges.
         """
         refuse_caches(model)
         x, graph = _read(data)
-        labels, targets = _read_labels(data, labels, graph), _read_targets(targets, graph)
-        if int(labels[targets].min()) < 0:
-            raise InputError("A target has a negative label, which means none: leave it out of the targets.")
+        nodes, known = (tensor.to(graph.device) for tensor in read_targets(data, targets, labels, graph.num_nodes))
         if restarts < 1:
             raise InputError(f"restarts must be at least 1, not {restarts}.")
-        limits = self.limits(Budget.of(budget), graph, targets)
+        limits = self.limits(Budget.of(budget), graph, nodes)
         if start is not None:
             # Before any work is done: a start that does not fit is the caller's mistake, not the attack's.
             start.check(graph)
@@ -134,20 +115,19 @@ class Attack(ABC):
         if limits.total == 0:
             return best
         with frozen(model):
-            victim = Victim(model, x, labels, targets, self._loss)
+            victim = Victim(model, x, known, nodes, losses.create(self.loss))
             verdict = victim.verdict(graph)
             if not math.isfinite(verdict.loss):
                 raise InputError(f"The model's {self.loss} on the clean graph is {verdict.loss}, not finite.")
-            purpose = self._purpose(graph, labels, targets, limits, start, restarts, verdict)
+            purpose = self._purpose(graph, known, nodes, limits, start, verdict)
             candidates = [] if start is None else [start]
             for run in range(restarts):
-                # Every run has a seed of its own: one that was interrupted goes on without the ones before it.
+                # Every run has a seed of its own: one that was interrupted resumes without the ones before it.
                 generator = torch.Generator().manual_seed(seed + 1_000_003 * run)
-                path = None if checkpoint is None else Path(f"{checkpoint}.{run}" if run else checkpoint)
-                memory = Memory(path, f"{purpose}, seed {seed}, run {run}", generator)
-                scene = Scene(victim, graph, labels, targets, limits, start, generator, memory, progress)
+                checkpointer = Checkpointer(checkpoint, f"attack-{run}", f"{purpose}, seed {seed}, run {run}")
+                scene = Scene(victim, graph, known, nodes, limits, start, generator, checkpointer, progress)
                 candidates.append(self._run(scene))
-                memory.forget()
+                checkpointer.clear()
             for found in candidates:
                 found.check(graph)
                 limits.check(found)
@@ -163,10 +143,9 @@ class Attack(ABC):
         targets: Tensor,
         limits: Limits,
         start: Perturbation | None,
-        restarts: int,
         clean: Verdict,
     ) -> str:
-        """What a checkpoint is of: the attack, its subject, and the model as far as the clean graph shows it."""
+        """Return what a checkpoint is of: the attack, its subject, and the model as far as the clean graph shows it."""
         local = [] if limits.local is None else [limits.local]
         subject = fingerprint(graph.codes, graph.weight, labels, targets, *local)
         begin = "nothing" if start is None else start.digest
@@ -177,22 +156,36 @@ class Attack(ABC):
         """Find flips within `scene.limits`; the caller re-checks them and judges."""
 
     def limits(self, budget: Budget, graph: PairGraph, targets: Tensor) -> Limits:
-        """The budget worked out for a graph, as this attack keeps it."""
+        """Return the budget worked out for a graph, as this attack keeps it."""
         if budget.local is not None and not self.knows_local_budgets:
             raise BudgetError(f"{type(self).__name__} knows no local budgets: use LRBCD, or a Budget without `local`.")
         return budget.limits(graph, targets)
 
-    def settings(self) -> dict[str, Any]:
-        """The hyper-parameters by name: `type(attack)(**attack.settings())` is the same attack."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+    def with_epochs(self: A, epochs: int) -> A:
+        """Return the same attack, made to last about as long as `epochs` steps of a gradient-based one.
+
+        An attack that has nothing to make shorter or longer is returned as it is.
+        """
+        return self
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
-        return f"{type(self).__name__}({settings})"
+        return repr(self.settings)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Attack) and bool(self.settings == other.settings)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.settings))
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        return partial(type(self), **self.settings.values()), ()
+
+
+registry: Components[Attack] = Components("attack", "purigraph.attacks")
 
 
 def _read(data: Input) -> tuple[Any, PairGraph]:
-    """The features and the graph, on the features' device and with their dtype."""
+    """Return the features and the graph, on the features' device and with their dtype."""
     if isinstance(data, Data):
         x, graph = data.x, read_data(data)[0]
         if x is None:
@@ -208,29 +201,3 @@ def _read(data: Input) -> tuple[Any, PairGraph]:
         graph = graph.to(x.device)
         graph = graph.with_weight(graph.weight.detach().to(dtype))
     return x, graph
-
-
-def _read_labels(data: Input, labels: Tensor | None, graph: PairGraph) -> Tensor:
-    if labels is None and isinstance(data, Data):
-        labels = data.y
-    if labels is None:
-        raise InputError("labels are missing: give (N,) integers, or a Data with y.")
-    if labels.shape != (graph.num_nodes,) or labels.is_floating_point():
-        raise InputError(f"labels must be ({graph.num_nodes},) integers, not {tuple(labels.shape)} {labels.dtype}.")
-    return labels.to(graph.device).long()
-
-
-def _read_targets(targets: Tensor, graph: PairGraph) -> Tensor:
-    targets = targets.to(graph.device)
-    if targets.dtype == torch.bool:
-        if targets.shape != (graph.num_nodes,):
-            raise InputError(f"A mask of targets has shape ({graph.num_nodes},), not {tuple(targets.shape)}.")
-        targets = targets.nonzero().squeeze(1)
-    if targets.dim() != 1 or targets.is_floating_point():
-        raise InputError("targets must be (M,) node indices or an (N,) bool mask.")
-    if len(targets) == 0:
-        raise InputError("There are no targets: nothing to attack.")
-    targets = torch.unique(targets.long())
-    if targets[0] < 0 or targets[-1] >= graph.num_nodes:
-        raise InputError(f"targets must be nodes from 0 to {graph.num_nodes - 1}.")
-    return targets

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from purigraph.attacks.base import Scene
 from purigraph.attacks.pair_space import PairSpace
+from purigraph.attacks.scene import Scene
 from purigraph.attacks.union import Union
 from purigraph.graph.pair_graph import merge_codes
 

@@ -5,30 +5,31 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from purigraph.attacks.base import Attack, Scene
+from purigraph.attacks.base import Attack, registry
 from purigraph.attacks.projections import choose
-from purigraph.errors import InputError
+from purigraph.attacks.scene import Scene
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
+from purigraph.settings import setting
 
 
+@registry.register("dice")
 class DICE(Attack):
     """Cut edges between nodes of one class and join nodes of different classes, at random.
 
     From `Hiding Individuals and Communities in a Social Network <https://arxiv.org/abs/1608.00375>`_
     (Waniek et al. 2018). It knows the labels but never asks the model: the floor for attacks that do. Every flip
-    touches a target. The start's flips come first if there is one.
-
-    Args:
-        loss: breaks ties between equal accuracies; nothing is optimised.
-        add_share: the share of the budget that joins; the rest cuts, as long as there is something to cut.
+    touches a target. The start's flips come first if there is one. The loss only breaks ties between equal accuracies.
     """
 
-    def __init__(self, *, loss: str = "tanh-margin", add_share: float = 0.5) -> None:
-        super().__init__(loss=loss)
-        if not 0 <= add_share <= 1:
-            raise InputError(f"DICE: add_share must be between 0 and 1, not {add_share}.")
-        self.add_share = add_share
+    add_share: float = setting(
+        "The share of the budget that joins; the rest cuts, as long as there is something to cut.",
+        default=0.5,
+        ge=0,
+        le=1,
+    )
+
+    knows_local_budgets = True
 
     def _run(self, scene: Scene) -> Perturbation:
         start, total = scene.start_codes(), scene.limits.total
@@ -51,7 +52,7 @@ class DICE(Attack):
         return scene.graph.codes[internal]
 
     def _external_pairs(self, scene: Scene, count: int) -> Tensor:
-        """Codes of pairs of a target and a node of another class that are no edges; some may be missing."""
+        """Return codes of pairs of a target and a node of another class that are no edges; some may be missing."""
         num_nodes, device = scene.graph.num_nodes, scene.graph.device
         pick = torch.randint(len(scene.targets), (2 * count,), generator=scene.generator).to(device)
         one = scene.targets[pick]
@@ -66,7 +67,7 @@ def _shuffle(codes: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _first_of_each(codes: Tensor) -> Tensor:
-    """The positions of the first occurrence of every code, in order."""
+    """Return the positions of the first occurrence of every code, in order."""
     ordered, order = torch.sort(codes, stable=True)
     is_first = torch.ones_like(ordered, dtype=torch.bool)
     is_first[1:] = ordered[1:] != ordered[:-1]

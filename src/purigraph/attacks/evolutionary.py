@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from purigraph.attacks.base import Attack, Scene
-from purigraph.attacks.memory import State
+from purigraph.attacks.base import Attack, registry
 from purigraph.attacks.projections import choose
+from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict
-from purigraph.errors import InputError
+from purigraph.checkpoints import State
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
 from purigraph.progress import progress
+from purigraph.settings import setting
+
+E = TypeVar("E", bound="Evolutionary")
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class _Individual:
     right: Tensor
 
 
+@registry.register("evolutionary")
 class Evolutionary(Attack):
     """A genetic search over sets of flips, without gradients.
 
@@ -37,45 +43,33 @@ class Evolutionary(Attack):
     some of its flips are replaced. A replacement joins or parts any node and a target that the mother leaves
     right (the targeted mutation: nothing is spent on targets that are won). The best of parents and children
     live on. It finds what gradients miss when they are masked, and takes
-    `population * (generations + 1)` evaluations of the model.
-
-    Args:
-        loss: breaks ties between equal accuracies; nothing is differentiated.
-        population: number of individuals.
-        generations: number of rounds.
-        tournament: how many individuals compete to become a parent.
-        mutation_rate: the share of a child's flips that are replaced, at least one.
-        targeted: the share of replacements that aim at targets still right; the others aim at any target.
+    `population * (generations + 1)` evaluations of the model. The loss is not differentiated.
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str = "tanh-margin",
-        population: int = 64,
-        generations: int = 200,
-        tournament: int = 3,
-        mutation_rate: float = 0.01,
-        targeted: float = 0.9,
-    ) -> None:
-        super().__init__(loss=loss)
-        if population < 2 or generations < 0 or tournament < 1:
-            raise InputError(
-                "Evolutionary: population must be at least 2, tournament at least 1, generations not negative; "
-                f"they are {population}, {tournament} and {generations}."
-            )
-        for name, share in (("mutation_rate", mutation_rate), ("targeted", targeted)):
-            if not 0 <= share <= 1:
-                raise InputError(f"Evolutionary: {name} must be between 0 and 1, not {share}.")
-        self.population = population
-        self.generations = generations
-        self.tournament = tournament
-        self.mutation_rate = mutation_rate
-        self.targeted = targeted
+    population: int = setting("The number of individuals.", default=64, ge=2)
+    generations: int = setting("The number of rounds.", default=200, ge=0)
+    tournament: int = setting("How many individuals compete to become a parent.", default=3, ge=1)
+    mutation_rate: float = setting(
+        "The share of a child's flips that are replaced, at least one.", default=0.01, ge=0, le=1
+    )
+    targeted: float = setting(
+        "The share of replacements that aim at targets still right; the others aim at any target.",
+        default=0.9,
+        ge=0,
+        le=1,
+    )
+
+    knows_local_budgets = True
+    keeps_checkpoints = True
+    trial_settings = MappingProxyType({"population": 6, "generations": 3})
+
+    def with_epochs(self: E, epochs: int) -> E:
+        """Return the same attack with half as many generations as `epochs`, each of which takes more than an epoch."""
+        return self.replace(generations=max(epochs // 2, 1))
 
     def _run(self, scene: Scene) -> Perturbation:
-        kept = scene.memory.recall()
-        everyone, done = self._first(scene) if kept is None else _resume(kept, scene)
+        kept = scene.resume()
+        everyone, done = self._first(scene) if kept is None else _resume(kept)
         with progress("Evolutionary", self.generations, scene.progress) as report:
             for generation in range(done, self.generations):
                 children = []
@@ -85,11 +79,11 @@ class Evolutionary(Attack):
                     children.append(self._evaluate(self._mutate(codes, mother.right, scene), scene))
                 everyone = sorted([*everyone, *children], key=_rank)[: self.population]
                 report.update(generation + 1, best=everyone[0].verdict.accuracy)
-                scene.memory.keep(partial(_state, everyone, generation + 1))
+                scene.offer(partial(_state, everyone, generation + 1))
         return _perturbation(everyone[0].codes, scene)
 
     def _first(self, scene: Scene) -> tuple[list[_Individual], int]:
-        """The start, and variants of it that spend what it left; before any generation."""
+        """Return the start, and variants of it that spend what it left; before any generation."""
         start = scene.start_codes()
         everyone = [self._evaluate(start, scene)]
         while len(everyone) < self.population:
@@ -120,7 +114,7 @@ class Evolutionary(Attack):
         return self._fit(torch.cat([kept, fresh]), scene)
 
     def _fresh(self, count: int, right: Tensor, scene: Scene) -> Tensor:
-        """Codes of pairs of a target and any other node; the target is one still right if one can be had."""
+        """Return codes of pairs of a target and any other node; the target is one still right if one can be had."""
         num_nodes, device, generator = scene.graph.num_nodes, scene.graph.device, scene.generator
         aims = scene.targets[right] if right.any() else scene.targets
         aimed = aims[torch.randint(len(aims), (count,), generator=generator).to(device)]
@@ -133,7 +127,7 @@ class Evolutionary(Attack):
         return torch.minimum(one, other) * num_nodes + torch.maximum(one, other)
 
     def _fit(self, codes: Tensor, scene: Scene) -> Tensor:
-        """Ascending codes, each once, as many as the limits allow; the first ones have the right of way."""
+        """Return ascending codes, each once, as many as the limits allow; the first ones have the right of way."""
         ordered, inverse = torch.unique(codes, return_inverse=True)
         first = torch.full_like(ordered, len(codes)).scatter_reduce(
             0, inverse, torch.arange(len(codes), device=codes.device), "amin"
@@ -144,31 +138,30 @@ class Evolutionary(Attack):
 
 
 def _rank(individual: _Individual) -> tuple[float, float]:
-    """The fittest first; who drives the model to nan has won nothing (see `Verdict.beats`) and comes last."""
+    """Order the fittest first; who drives the model to nan has won nothing (see `Verdict.beats`) and comes last."""
     if math.isnan(individual.verdict.loss):
         return math.inf, math.inf
     return individual.verdict.accuracy, -individual.verdict.loss
 
 
 def _state(everyone: list[_Individual], generation: int) -> State:
-    """A generation, for a checkpoint."""
+    """Return a generation, for a checkpoint."""
     tensors = {
         "codes": torch.cat([one.codes for one in everyone]),
         "sizes": torch.tensor([len(one.codes) for one in everyone]),
         "verdicts": torch.tensor([one.verdict for one in everyone], dtype=torch.float64),
         "right": torch.stack([one.right for one in everyone]),
     }
-    return tensors, {"generation": generation}
+    return State(tensors, {"generation": generation})
 
 
-def _resume(state: State, scene: Scene) -> tuple[list[_Individual], int]:
-    """The generation of a checkpoint, and how many there were until then."""
-    tensors, values = state
-    device = scene.graph.device
-    codes = tensors["codes"].to(device).split(tensors["sizes"].tolist())
+def _resume(state: State) -> tuple[list[_Individual], int]:
+    """Return the generation of a checkpoint, and how many there were until then."""
+    tensors = state.tensors
+    codes = tensors["codes"].split(tensors["sizes"].tolist())
     verdicts = [Verdict(*pair) for pair in tensors["verdicts"].tolist()]
-    everyone = zip(codes, verdicts, tensors["right"].to(device), strict=True)
-    return [_Individual(*one) for one in everyone], values["generation"]
+    everyone = zip(codes, verdicts, tensors["right"], strict=True)
+    return [_Individual(*one) for one in everyone], state.values["generation"]
 
 
 def _shuffle(codes: Tensor, generator: torch.Generator) -> Tensor:

@@ -13,7 +13,7 @@ from purigraph.kernels.compiled import kernel
 
 
 def project_global(weight: Tensor, total: float, *, tolerance: float = 1e-7) -> Tensor:
-    r"""The nearest point of $\{p \in [0, 1]^B : \sum p \leq \Delta\}$.
+    r"""Return the nearest point of $\{p \in [0, 1]^B : \sum p \leq \Delta\}$.
 
     It is $p = \mathrm{clip}(w - \mu, 0, 1)$ with $\mu = 0$ if that fits, else with the $\mu > 0$ that spends
     $\Delta$ (`Xu et al. 2019 <https://arxiv.org/abs/1906.04214>`_). What is spent falls as $\mu$ grows, so
@@ -22,7 +22,7 @@ def project_global(weight: Tensor, total: float, *, tolerance: float = 1e-7) -> 
     Args:
         weight: (B,) floating point.
         total: $\Delta$.
-        tolerance: how much of $\Delta$, as a share, may stay unspent; it is never exceeded.
+        tolerance: How much of $\Delta$, as a share, may stay unspent; it is never exceeded.
     """
     clipped = weight.clamp(0, 1)
     if float(clipped.sum(dtype=torch.float64)) <= total:
@@ -44,7 +44,7 @@ def project_global(weight: Tensor, total: float, *, tolerance: float = 1e-7) -> 
 
 
 def project_greedy(weight: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
-    r"""A point of $\{p \in [0, 1]^B : \sum p \leq \Delta, \sum_{e \ni v} p_e \leq \Delta_v\}$, greedily.
+    r"""Return a point of $\{p \in [0, 1]^B : \sum p \leq \Delta, \sum_{e \ni v} p_e \leq \Delta_v\}$, greedily.
 
     The entries are served from the largest down, each with as much of its weight as its two nodes and the
     whole have left: the knapsack of LR-BCD (`Gosch et al. 2023 <https://arxiv.org/abs/2306.15427>`_). An entry
@@ -53,7 +53,7 @@ def project_greedy(weight: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
     Args:
         weight: (B,) floating point.
         pairs: (2, B) int64, the nodes that an entry's weight is charged to.
-        limits: of the graph; its `local` must be there.
+        limits: Of the graph; its `local` must be there.
     """
     order = torch.argsort(weight, descending=True, stable=True)
     order = order[: int((weight > 0).sum())]
@@ -67,7 +67,7 @@ def project_greedy(weight: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
 def project_nearest(
     weight: Tensor, pairs: Tensor, limits: Limits, *, tolerance: float = 1e-4, sweeps: int = 50
 ) -> Tensor:
-    r"""The nearest point of the set that `project_greedy` projects to, nearly.
+    r"""Return, nearly, the nearest point of the set that `project_greedy` projects to.
 
     It is $p_{ij} = \mathrm{clip}(w_{ij} - \mu - \lambda_i - \lambda_j, 0, 1)$: the whole and every node have
     a price, 0 while there is enough for all. The prices are found in turn, each exactly while the others stay
@@ -77,9 +77,9 @@ def project_nearest(
     Args:
         weight: (B,) floating point.
         pairs: (2, B) int64, the nodes that an entry's weight is charged to.
-        limits: of the graph; its `local` must be there.
-        tolerance: of the prices.
-        sweeps: over all prices, at most.
+        limits: Of the graph; its `local` must be there.
+        tolerance: Of the prices.
+        sweeps: The most sweeps over all prices.
     """
     entries = (weight > 0).nonzero().squeeze(1)
     i, j = pairs[:, entries].cpu().numpy()
@@ -90,12 +90,12 @@ def project_nearest(
 
 
 def choose(order: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
-    """The entries of `order` (K,) that fit into the limits, taken whole and greedily from the first on.
+    """Return the entries of `order` (K,) that fit into the limits, taken whole and greedily from the first on.
 
     Args:
         order: (K,) int64, positions in `pairs`, each at most once, the most wanted first.
         pairs: (2, B) int64.
-        limits: of the graph.
+        limits: Of the graph.
     """
     if limits.local is None:
         return order[: limits.total]
@@ -129,7 +129,7 @@ def _serve(wanted: Any, i: Any, j: Any, total: float, local: Any) -> Any:
 
 @kernel
 def _price(left: Any, members: Any, limit: float) -> float:
-    """The least price x >= 0 at which the members spend no more: sum clip(left - x, 0, 1) <= limit."""
+    """Return the least price x >= 0 at which the members spend no more: sum clip(left - x, 0, 1) <= limit."""
     low, high, price = 0.0, 0.0, 0.0
     for entry in members:
         high = max(high, left[entry])

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import torch
 
-from purigraph.attacks.base import Attack, Scene
+from purigraph.attacks.base import Attack, registry
 from purigraph.attacks.pair_space import PairSpace
 from purigraph.attacks.projections import choose
+from purigraph.attacks.scene import Scene
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
 
 
+@registry.register("random-flip")
 class RandomFlip(Attack):
     """Flip pairs drawn uniformly from all: the floor that every other attack must beat.
 
-    Nearly all random pairs are no edges, so this mostly adds. The start's flips come first if there is one.
-
-    Args:
-        loss: breaks ties between equal accuracies; nothing is optimised.
+    Nearly all random pairs are no edges, so this mostly adds. The start's flips come first if there is one. The loss
+    only breaks ties between equal accuracies.
     """
+
+    knows_local_budgets = True
 
     def _run(self, scene: Scene) -> Perturbation:
         limits, start = scene.limits, scene.start_codes()

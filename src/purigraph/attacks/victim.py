@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from purigraph.attacks.both_directions import both_directions
+from purigraph.attacks.model import Model, Relaxable
 from purigraph.attacks.union import Union
 from purigraph.errors import InputError, UnsupportedModelError
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.losses import Loss
 from purigraph.metrics import accuracy
-
-Model: TypeAlias = Callable[[Any, Tensor, Tensor], Tensor]
 
 
 class Verdict(NamedTuple):
@@ -28,11 +27,11 @@ class Verdict(NamedTuple):
 
     @classmethod
     def none(cls) -> Verdict:
-        """The verdict that every other one beats."""
+        """Return the verdict that every other one beats."""
         return cls(math.inf, -math.inf)
 
     def beats(self, other: Verdict) -> bool:
-        """Whether the attacker prefers this one: a lower accuracy, or the same with a higher loss.
+        """Return whether the attacker prefers this one: a lower accuracy, or the same with a higher loss.
 
         Nothing is won by driving a model to nan: such a verdict beats none.
         """
@@ -47,31 +46,28 @@ class Victim:
     """A model with everything fixed but the graph.
 
     Args:
-        model: called with (x, edge_index, edge_weight); gives logits (N, C).
-        x: whatever the model takes as node features; passed on as it is.
+        model: Called with (x, edge_index, edge_weight); returns logits (N, C).
+        x: Whatever the model takes as node features; passed on as it is.
         labels: (N,) int64.
         targets: (M,) int64.
-        loss: of logits (M, C) and labels (M,), to be maximised.
+        loss: Of logits (M, C) and labels (M,), to be maximised.
     """
 
     def __init__(self, model: Model, x: Any, labels: Tensor, targets: Tensor, loss: Loss) -> None:
         self._model, self._x, self._loss = model, x, loss
+        candidate: object = model
+        self._relaxable = candidate if isinstance(candidate, Relaxable) else None
         self._targets, self._num_nodes = targets, len(labels)
         self._target_labels = labels[targets]
 
     def logits(self, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
-        """(M, C), the targets' logits."""
+        """Return the targets' logits (M, C)."""
         return self._of_targets(self._model(self._x, edge_index, edge_weight))
 
     def _relaxed_logits(self, union: Union, presence: Tensor) -> Tensor:
-        """The targets' logits where edges are there only in part, to the shares `presence` (2E',).
-
-        To most models a part of an edge is an edge of less weight. A purifier is different: it gives an edge of no
-        weight its weight back. A model that knows parts of edges has a method `relaxed` (see `Protected.relaxed`).
-        """
-        relaxed = getattr(self._model, "relaxed", None)
-        if relaxed is not None:
-            return self._of_targets(relaxed(self._x, union.edge_index, union.whole_weight, presence))
+        """Return the targets' logits where edges are there only to the shares `presence` (2E',); see `Relaxable`."""
+        if self._relaxable is not None:
+            return self._of_targets(self._relaxable.relaxed(self._x, union.edge_index, union.whole_weight, presence))
         return self.logits(union.edge_index, union.whole_weight * presence)
 
     def _of_targets(self, logits: Any) -> Tensor:
@@ -90,16 +86,16 @@ class Victim:
 
     @torch.no_grad()
     def relaxed(self, union: Union, flip_weight: Tensor) -> Verdict:
-        """The verdict on a graph with flips (B,) made in part; no gradient is computed."""
+        """Return the verdict on a graph with flips (B,) made in part; no gradient is computed."""
         return self._judge(self._relaxed_logits(union, union.presence(flip_weight)))
 
     def verdict(self, graph: PairGraph) -> Verdict:
-        """The verdict on a graph; no gradient is computed."""
+        """Return the verdict on a graph; no gradient is computed."""
         return self.predict(graph)[0]
 
     @torch.no_grad()
     def predict(self, graph: PairGraph) -> tuple[Verdict, Tensor]:
-        """The verdict on a graph and (M,) bool, which targets are right."""
+        """Return the verdict on a graph and (M,) bool, which targets are right."""
         both = both_directions(graph)
         logits = self.logits(both.edge_index, graph.weight[both.pair])
         return self._judge(logits), logits.argmax(1) == self._target_labels
@@ -109,12 +105,12 @@ class Victim:
 
     @torch.enable_grad()
     def gradient(self, union: Union, flip_weight: Tensor) -> tuple[Verdict, Tensor]:
-        """The verdict and the loss's gradient (B,) with respect to the flip weights (B,), in one pass.
+        """Return the verdict and the loss's gradient (B,) with respect to the flip weights (B,), in one pass.
 
         Entries where the gradient is not finite are 0: an attack that stops there would flatter the model.
 
         Raises:
-            UnsupportedModelError: if the output does not depend on `edge_weight` differentiably.
+            UnsupportedModelError: If the output does not depend on `edge_weight` differentiably.
         """
         presence = union.presence(flip_weight.detach()).requires_grad_()
         logits = self._relaxed_logits(union, presence)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from purigraph.attacks.base import Scene
 from purigraph.attacks.block import EPSILON, Block
 from purigraph.attacks.projections import choose
+from purigraph.attacks.scene import Scene
 from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Verdict
 from purigraph.graph.perturbation import Perturbation
@@ -19,14 +19,14 @@ _EXCHANGED = 4
 
 
 def strongest_choice(found: Block, rounded: Block, samples: int, scene: Scene) -> tuple[Tensor, Verdict]:
-    """The strongest of some choices of whole flips: by most weight, and at random by weight.
+    """Return the strongest of some choices of whole flips: by most weight, and at random by weight.
 
     Args:
-        found: a block before rounding. The random choices follow its weights, which are far from whole.
-        rounded: the same pairs after it (or the same block). The first choice follows its weights, and those of
+        found: A block before rounding. The random choices follow its weights, which are far from whole.
+        rounded: The same pairs after it (or the same block). The first choice follows its weights, and those of
             `found` where some of the budget is left.
-        samples: how many choices are tried (one more where there was rounding).
-        scene: whose limits are kept.
+        samples: How many choices are tried (one more where there was rounding).
+        scene: Whose limits are kept.
 
     Returns:
         Positions in the block, and the verdict on the discrete graph.
@@ -42,7 +42,7 @@ def strongest_choice(found: Block, rounded: Block, samples: int, scene: Scene) -
 
 
 def _orders(found: Block, rounded: Block, samples: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Positions of all entries with weight, the most wanted first."""
+    """Yield positions of all entries with weight, the most wanted first."""
     entries = (found.has_weight() | rounded.has_weight()).nonzero().squeeze(1).cpu()
     weight, after = found.weight.double().cpu()[entries], rounded.weight.cpu()[entries]
     by_weight = torch.argsort(weight, descending=True, stable=True)
@@ -64,11 +64,11 @@ def exchange(chosen: Tensor, verdict: Verdict, union: Union, tries: int, scene: 
     the gradient at the graph without it thinks best of.
 
     Args:
-        chosen: positions in the union's block.
-        verdict: on the chosen ones.
-        union: of the graph and the block.
-        tries: in all.
-        scene: whose limits are kept.
+        chosen: Positions in the union's block.
+        verdict: On the chosen ones.
+        union: Of the graph and the block.
+        tries: How many, in all.
+        scene: Whose limits are kept.
     """
     pairs = union.pairs.cpu()
     weakest = chosen[torch.argsort(_gain(chosen, union, scene)[chosen], stable=True)][: min(_EXCHANGED, tries)]
@@ -85,13 +85,13 @@ def exchange(chosen: Tensor, verdict: Verdict, union: Union, tries: int, scene: 
 
 
 def _gain(chosen: Tensor, union: Union, scene: Scene) -> Tensor:
-    """(B,) the loss's gradient with respect to the flips, where the chosen ones are made."""
+    """Return the loss's gradient (B,) with respect to the flips, where the chosen ones are made."""
     weight = torch.full_like(union.codes, EPSILON, dtype=scene.graph.weight.dtype)
     weight[chosen] = 1 - EPSILON
     return scene.victim.gradient(union, weight)[1].cpu()
 
 
 def _verdict(chosen: Tensor, union: Union, scene: Scene) -> Verdict:
-    """The verdict on the discrete graph with the chosen flips made."""
+    """Return the verdict on the discrete graph with the chosen flips made."""
     flips = Perturbation.of_flips(scene.graph, union.pairs.cpu()[:, chosen])
     return scene.victim.verdict(flips.apply(scene.graph))

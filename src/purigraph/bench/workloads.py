@@ -177,7 +177,7 @@ class PrbcdOnGcn(Workload):
         attack = PRBCD(
             epochs=self.epochs, fine_tune_epochs=0, block_size=self.block, final_samples=1, loss="tanh-margin"
         )
-        return attack(self.model, self.data, self.data.y, self.targets, self.flips, seed=0)
+        return attack(self.model, self.data, self.flips, targets=self.targets, progress=False)
 
     def reference(self) -> object:
         """PyG's PRBCDAttack around the same model."""

@@ -32,7 +32,7 @@ def create_attack(
         name: The attack's.
         settings: From `--set`.
         preset: From `--preset`: settings that `--set` goes on top of.
-        epochs: From `--epochs`: as many, and a quarter of them to fine-tune in attacks that do.
+        epochs: From `--epochs`: see `Attack.with_epochs`.
         graph: The graph's path or name.
         through_purifier: Whether the attack sees a purifier.
     """
@@ -41,18 +41,18 @@ def create_attack(
     name = canonical(name or DEFAULT_ATTACK)
     base = {} if preset is None else _preset(preset, name, graph, through_purifier)
     given = read_settings(settings, epochs=epochs)
-    if epochs is not None:
-        if preset is not None:
-            raise InputError("--preset names the epochs too: leave --epochs out, or change them with --set epochs=...")
-        known = attacks.registry[name].settings_class.model_fields
-        if "epochs" not in known:
-            raise InputError(
-                f"The attack {name} has no epochs, so --epochs does not apply. What can be changed with "
-                f"--set NAME=VALUE: {', '.join(known)}."
-            )
-        if "fine_tune_epochs" in known:
-            given.setdefault("fine_tune_epochs", max(epochs // 4, 1))
-    return attacks.create(name, **{**base, **given})
+    if epochs is None:
+        return attacks.create(name, **{**base, **given})
+    if preset is not None:
+        raise InputError("--preset names the epochs too: leave --epochs out, or change them with --set epochs=...")
+    kind = attacks.registry[name]
+    if kind.with_epochs is attacks.Attack.with_epochs:
+        raise InputError(
+            f"The attack {name} has no epochs, so --epochs does not apply. What can be changed with "
+            f"--set NAME=VALUE: {', '.join(kind.settings_class.model_fields)}."
+        )
+    del given["epochs"]
+    return attacks.create(name).with_epochs(epochs).replace(**given)
 
 
 def read_budgets(kind: str, given: Sequence[float] | None, default: Sequence[float]) -> tuple[Kind, Sequence[float]]:

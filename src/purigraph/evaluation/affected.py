@@ -10,11 +10,12 @@ from torch_geometric.data import Data
 
 from purigraph.evaluation.robust_accuracy import Evaluation
 from purigraph.graph import PairGraph, as_pair_graph
+from purigraph.graph.nodes import read_nodes
 from purigraph.graph.perturbation import Perturbation
 
 
 def affected_nodes(clean: PairGraph, perturbation: Perturbation, layers: int, *, normalised: bool = True) -> Tensor:
-    """(N,) bool: the nodes that an `layers`-layer network may see differently after the attack.
+    """Return the nodes, (N,) bool, that a `layers`-layer network may see differently after the attack.
 
     A node of an L-layer network sees L hops: it is affected if a flipped pair has an end within L - 1 hops of it,
     before or after the attack, as the message of the other end then arrives, or no longer arrives, within L. With
@@ -43,15 +44,20 @@ def unaffected_share(
     normalised: bool = True,
     targets: Tensor | None = None,
 ) -> float:
-    r"""$\lambda$, the share of nodes (or of `targets`) whose predictions can't have changed; see `affected_nodes`."""
+    r"""Return $\lambda$, the share of nodes (or of `targets`) whose predictions can't have changed.
+
+    See `affected_nodes`.
+    """
     affected = affected_nodes(clean, perturbation, layers, normalised=normalised)
-    return 1 - float((affected if targets is None else affected[targets.cpu()]).double().mean())
+    if targets is not None:
+        affected = affected[read_nodes(targets, clean.num_nodes, name="targets").cpu()]
+    return 1 - float(affected.double().mean())
 
 
 def unaffected_shares(
     evaluation: Evaluation, data: Data, layers: int = 2, *, normalised: bool = True, targets: Tensor | None = None
 ) -> dict[float, float]:
-    r"""$\lambda$ per budget, the mean over an evaluation's seeds; of all nodes, or of `targets`."""
+    r"""Return $\lambda$ per budget, the mean over an evaluation's seeds; of all nodes, or of `targets`."""
     clean = as_pair_graph(data)
     return {
         epsilon: statistics.fmean(

@@ -5,16 +5,53 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from purigraph.evaluation.robust_accuracy import Model, find_targets, predict
+from purigraph.attacks import Model
+from purigraph.evaluation.robust_accuracy import predict
 from purigraph.graph import PairGraph, as_pair_graph, read_data
+from purigraph.graph.injection import inject
+from purigraph.graph.nodes import read_targets
 from purigraph.metrics import accuracy
-from purigraph.purifiers import GPRGAE
-from purigraph.purifiers.gpr_gae.perturb import inject
+
+
+class Trace(Protocol):
+    """How one purification went, step by step."""
+
+    @property
+    def graph(self) -> PairGraph:
+        """The purified graph."""
+
+    @property
+    def weights(self) -> Sequence[Tensor]:
+        """The weights before the first step and after each one, (E,) each, if a history was asked for."""
+
+    @property
+    def relative_change(self) -> Sequence[float]:
+        r"""$\|\Delta A^{(t)}\| / \|A^{(t)}\|$ of every step."""
+
+
+class SteppedPurifier(Protocol):
+    r"""A purifier that works in steps $A^{(t+1)} = A^{(t)} + \alpha (f_\theta(A^{(t)}) - A^{(t)})$ and shows them."""
+
+    def trace(
+        self,
+        x: Tensor,
+        graph: PairGraph,
+        *,
+        alpha: float | None = None,
+        tolerance: float | None = None,
+        max_steps: int | None = None,
+        history: bool = False,
+    ) -> Trace:
+        """Purify and tell how it went; None stands for the purifier's own setting."""
+
+    def with_settings(self, **changes: Any) -> SteppedPurifier:
+        """Return the same purifier with other settings: alpha, tolerance, max_steps, threshold."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +59,10 @@ class Convergence:
     r"""The steps of one purification.
 
     Attributes:
-        alpha: the step size.
-        accuracies: of the classifier before the first step and after each one.
+        alpha: The step size.
+        accuracies: Of the classifier before the first step and after each one.
         relative_change: $\|\Delta A^{(t)}\| / \|A^{(t)}\|$ of every step.
-        rate: the measured factor from one step's change to the next, the geometric mean over the steps.
+        rate: The measured factor from one step's change to the next, the geometric mean over the steps.
         bound: Theorem 2's factor $1 - \alpha (1 - L)$ for the given Lipschitz constant L.
     """
 
@@ -38,7 +75,7 @@ class Convergence:
 
 def convergence(
     classifier: Model,
-    purifier: GPRGAE,
+    purifier: SteppedPurifier,
     data: Data,
     *,
     alphas: Sequence[float] = (0.3, 0.5, 0.7, 1.0),
@@ -46,8 +83,18 @@ def convergence(
     lipschitz: float | None = None,
     targets: Tensor | None = None,
 ) -> list[Convergence]:
-    """Purify a (perturbed) graph step by step and classify it after each step, for several step sizes."""
-    nodes = find_targets(data, targets)
+    """Purify a (perturbed) graph step by step and classify it after each step, for several step sizes.
+
+    Args:
+        classifier: What classifies the graph, without a purifier.
+        purifier: What purifies it in steps, say a `GPRGAE`.
+        data: x, edge_index, y, and a `test_mask` unless `targets` are given.
+        alphas: The step sizes.
+        max_steps: How many steps are taken.
+        lipschitz: The constant L for the bound, say from `lipschitz_constant`. Default: no bound.
+        targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
+    """
+    nodes, labels = read_targets(data, targets, None, data.num_nodes)
     graph, entries = read_data(data)
     results = []
     for alpha in alphas:
@@ -57,31 +104,44 @@ def convergence(
         for weight in trace.weights:
             step = copy.copy(data)
             step.edge_weight = entries.spread(weight)
-            accuracies.append(accuracy(predict(classifier, step)[nodes], data.y[nodes]))
+            accuracies.append(accuracy(predict(classifier, step)[nodes], labels[nodes]))
         norms = [
             float((after - before).norm()) for before, after in zip(trace.weights, trace.weights[1:], strict=False)
         ]
         bound = None if lipschitz is None else 1 - alpha * (1 - lipschitz)
-        results.append(Convergence(alpha, accuracies, trace.relative_change, _mean_factor(norms), bound))
+        results.append(Convergence(alpha, accuracies, list(trace.relative_change), _mean_factor(norms), bound))
     return results
 
 
 def lipschitz_constant(
-    purifier: GPRGAE, x: Tensor, graph: PairGraph | Data, *, pairs: int = 100, budget: float = 0.5, seed: int = 0
+    purifier: SteppedPurifier,
+    x: Tensor,
+    graph: PairGraph | Data,
+    *,
+    samples: int = 100,
+    injection: float = 0.5,
+    seed: int = 0,
 ) -> float:
-    r"""The empirical Lipschitz constant of the map $f_\theta$, as in the paper's analysis.
+    r"""Estimate the Lipschitz constant of the map $f_\theta$, as in the paper's analysis.
 
     $$\hat L = \max \frac{\|f(A_1) - f(A_2)\|_F}{\|A_1 - A_2\|_F}$$
-    over `pairs` random pairs of graphs, each the clean graph with a random number of injected edges below `budget`
-    times its own. Norms are over the union of both edge sets; an edge that a graph has not counts as 0 in it. It is
-    that of a whole step without a threshold, whatever the purifier's own settings are.
+    over `samples` random pairs of graphs. Norms are over the union of both edge sets; an edge that a graph has not
+    counts as 0 in it. It is that of a whole step without a threshold, whatever the purifier's own settings are.
+
+    Args:
+        purifier: What purifies in steps, say a `GPRGAE`.
+        x: (N, F).
+        graph: The clean graph.
+        samples: How many pairs of graphs are compared.
+        injection: Each graph is the clean one with a random number of injected edges, below this share of its own.
+        seed: The same seed gives the same graphs.
     """
     purifier = purifier.with_settings(alpha=1.0, threshold=None, max_steps=1, tolerance=0.0)
     clean = as_pair_graph(graph)
     generator = torch.Generator().manual_seed(seed)
     largest = 0.0
-    for _ in range(pairs):
-        counts = [round(float(torch.rand((), generator=generator)) * budget * clean.num_pairs) for _ in range(2)]
+    for _ in range(samples):
+        counts = [round(float(torch.rand((), generator=generator)) * injection * clean.num_pairs) for _ in range(2)]
         sides = [inject(clean, count, generator).graph for count in counts]
         with torch.no_grad():
             mapped = [purifier.trace(x, side).graph for side in sides]
@@ -100,7 +160,7 @@ def _distance(one: PairGraph, other: PairGraph) -> float:
 
 
 def _mean_factor(norms: list[float]) -> float:
-    """The geometric mean of the ratios of successive changes; nan with fewer than two."""
+    """Return the geometric mean of the ratios of successive changes; nan with fewer than two."""
     if len(norms) < 2 or norms[0] == 0 or norms[-1] == 0:
         return float("nan")
     return float((norms[-1] / norms[0]) ** (1 / (len(norms) - 1)))

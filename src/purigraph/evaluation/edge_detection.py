@@ -18,10 +18,10 @@ class EdgeDetection:
     """How well weights rank true edges above added ones.
 
     Attributes:
-        auc: the probability that a true edge weighs more than an added one; 1 is perfect, 0.5 is chance.
-        ap: average precision of the true edges.
-        true_weight: the mean weight of the true edges.
-        added_weight: the mean weight of the added ones.
+        auc: The probability that a true edge weighs more than an added one; 1 is perfect, 0.5 is chance.
+        ap: Average precision of the true edges.
+        true_weight: The mean weight of the true edges.
+        added_weight: The mean weight of the added ones.
     """
 
     auc: float
@@ -34,10 +34,10 @@ def edge_detection(purifier: Purifier, x: Tensor, clean: PairGraph, perturbation
     """Purify the perturbed graph and compare the weights of true and added edges.
 
     Args:
-        purifier: the detector.
+        purifier: The detector.
         x: (N, F).
-        clean: the graph before the attack.
-        perturbation: what was done to it.
+        clean: The graph before the attack.
+        perturbation: What was done to it.
     """
     attacked = perturbation.apply(clean)
     with torch.no_grad():

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor
 from torch_geometric.data import Data
 
+from purigraph import attacks
 from purigraph._version import __version__
+from purigraph.attacks import Attack, Model
 from purigraph.errors import InputError, UnsupportedModelError
-from purigraph.evaluation.robust_accuracy import Evaluation, Model, Record, evaluate, find_targets
+from purigraph.evaluation.robust_accuracy import Evaluation, evaluate
 from purigraph.graph.budget import Kind
-from purigraph.graph.perturbation import Perturbation
+from purigraph.graph.nodes import read_targets
 from purigraph.protection import Protected
+from purigraph.registry import canonical
+from purigraph.tables import Table
 
-VIEWS = ("model", "transfer", "fewer-steps", "more-steps")
+#: What an attack is found on: the model itself, or the one that attacks are transferred from.
+MODEL, TRANSFER = "model", "transfer"
 
 
 @dataclass(frozen=True)
@@ -27,39 +30,46 @@ class Member:
     """One attack of an ensemble.
 
     Attributes:
-        name: what it is called in the table.
-        attack: the attack's registered name.
-        settings: its hyper-parameters.
-        view: what it is found on: the "model" itself, the "transfer" model, or the model with its purifier at
-            another number of steps ("fewer-steps", "more-steps").
-        start: the name of an earlier member whose perturbation it begins from; from nothing if that was left out.
-        needs_local: whether it obeys local budgets as well, so that it may rightly be weaker than others.
+        name: What it is called in the table.
+        attack: The attack's registered name, its class, or an attack.
+        settings: Its hyper-parameters, if it is given by name or class.
+        view: What it is found on: the "model" itself, the "transfer" model, or the model with a variant of its purifier
+            (`Purifier.variants`; of a GPR-GAE "fewer-steps" and "more-steps").
+        begins_from: The name of an earlier member whose perturbations it begins from; from nothing if that one was
+            left out.
     """
 
     name: str
-    attack: str
-    settings: dict[str, Any] = field(default_factory=dict)
-    view: str = "model"
-    start: str | None = None
-    needs_local: bool = False
+    attack: str | type[Attack] | Attack
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    view: str = MODEL
+    begins_from: str | None = None
 
 
-def default_ensemble(epochs: int = 400, fine_tune_epochs: int = 100, block_size: int = 10_000) -> list[Member]:
-    """Both block attacks, four losses, transferred, adaptive, warm-started, gradient-free, and other step counts."""
-    block = {"epochs": epochs, "fine_tune_epochs": fine_tune_epochs, "block_size": block_size}
-    evolutionary = {"loss": "margin", "generations": max(epochs // 2, 1)}
+def default_ensemble(
+    variants: Sequence[str] = ("fewer-steps", "more-steps"), *, block_size: int = 10_000
+) -> list[Member]:
+    """Return both block attacks, four losses, transferred, adaptive, warm-started, gradient-free, and other purifiers.
+
+    Args:
+        variants: The variants of the purifier that attacks are found on too (see `Purifier.variants`).
+        block_size: Of the block attacks.
+    """
+    block = {"block_size": block_size}
     return [
-        Member("transferred prbcd", "prbcd", {**block, "loss": "tanh-margin"}, view="transfer"),
-        Member("transferred lrbcd", "lrbcd", {**block, "loss": "tanh-margin"}, view="transfer", needs_local=True),
+        Member("transferred prbcd", "prbcd", {**block, "loss": "tanh-margin"}, view=TRANSFER),
+        Member("transferred lrbcd", "lrbcd", {**block, "loss": "tanh-margin"}, view=TRANSFER),
         Member("prbcd margin", "prbcd", {**block, "loss": "margin"}),
         Member("prbcd tanh-margin", "prbcd", {**block, "loss": "tanh-margin"}),
         Member("prbcd elu-margin", "prbcd", {**block, "loss": "elu-margin"}),
         Member("prbcd masked-cross-entropy", "prbcd", {**block, "loss": "masked-cross-entropy"}),
-        Member("lrbcd margin", "lrbcd", {**block, "loss": "margin"}, needs_local=True),
-        Member("prbcd from transferred", "prbcd", {**block, "loss": "margin"}, start="transferred prbcd"),
-        Member("prbcd, fewer steps", "prbcd", {**block, "loss": "margin"}, view="fewer-steps"),
-        Member("prbcd, more steps", "prbcd", {**block, "loss": "margin"}, view="more-steps"),
-        Member("evolutionary", "evolutionary", evolutionary, start="transferred prbcd"),
+        Member("lrbcd margin", "lrbcd", {**block, "loss": "margin"}),
+        Member("prbcd from transferred", "prbcd", {**block, "loss": "margin"}, begins_from="transferred prbcd"),
+        *(
+            Member(f"prbcd, {name.replace('-', ' ')}", "prbcd", {**block, "loss": "margin"}, view=name)
+            for name in variants
+        ),
+        Member("evolutionary", "evolutionary", {"loss": "margin"}, begins_from="transferred prbcd"),
     ]
 
 
@@ -73,11 +83,11 @@ class WorstCase:
     warnings: list[str]
 
     def epsilons(self) -> list[float]:
-        """The budgets, ascending."""
+        """Return the budgets, ascending."""
         return next(iter(self.results.values())).epsilons()
 
     def attacked(self, epsilon: float) -> float:
-        """The lowest accuracy that any member reached at a budget (a mean over seeds of each seed's lowest)."""
+        """Return the lowest accuracy that any member reached at a budget (a mean over seeds of each seed's lowest)."""
         if epsilon not in self.epsilons():
             raise InputError(f"Nothing was evaluated at epsilon {epsilon}; there is {self.epsilons()}.")
         per_member = [result.accuracies(epsilon) for result in self.results.values()]
@@ -85,11 +95,11 @@ class WorstCase:
         return sum(lowest) / len(lowest)
 
     def strongest(self, epsilon: float) -> str:
-        """The member with the lowest mean accuracy at a budget."""
+        """Return the member with the lowest mean accuracy at a budget."""
         return min(self.results, key=lambda name: self.results[name].attacked(epsilon))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain values for JSON."""
         return {
             "purigraph_version": __version__,
             "clean": self.clean,
@@ -100,24 +110,26 @@ class WorstCase:
             "warnings": self.warnings,
         }
 
+    def table(self) -> Table:
+        """Return the mean accuracies as a table, one row per member."""
+        rows = [
+            [name, *(f"{100 * result.attacked(epsilon):.1f}" for epsilon in self.epsilons())]
+            for name, result in self.results.items()
+        ]
+        rows.append(["worst case", *(f"{100 * self.attacked(epsilon):.1f}" for epsilon in self.epsilons())])
+        return Table(
+            f"Worst case on {self.num_targets} targets (%)",
+            ["attack", *(f"eps {epsilon:g}" for epsilon in self.epsilons())],
+            rows,
+            notes=[f"clean {100 * self.clean:.1f}", *self.warnings],
+            strong=[len(rows) - 1],
+        )
+
     def __rich__(self) -> Table:
-        table = Table(title=f"Worst case on {self.num_targets} targets (%)", title_justify="left")
-        table.add_column("attack")
-        for epsilon in self.epsilons():
-            table.add_column(f"eps {epsilon:g}", justify="right")
-        for name, result in self.results.items():
-            table.add_row(name, *(f"{100 * result.attacked(epsilon):.1f}" for epsilon in self.epsilons()))
-        worst = [f"{100 * self.attacked(epsilon):.1f}" for epsilon in self.epsilons()]
-        table.add_row("worst case", *worst, style="bold")
-        table.caption = "\n".join([f"clean {100 * self.clean:.1f}", *self.warnings])
-        table.caption_justify = "left"
-        return table
+        return self.table()
 
     def __str__(self) -> str:
-        console = Console(width=120)
-        with console.capture() as capture:
-            console.print(self)
-        return capture.get().rstrip()
+        return str(self.table())
 
 
 def worst_case(
@@ -127,69 +139,77 @@ def worst_case(
     epsilons: Sequence[float] = (0.1, 0.25, 0.5),
     transfer_from: Model | None = None,
     ensemble: Sequence[Member] | None = None,
+    epochs: int | None = None,
     seeds: Sequence[int] = (0,),
     targets: Tensor | None = None,
-    budget: Kind = "incident",
-    folder: str | Path | None = None,
-    progress: bool = False,
+    budget_kind: Kind = "incident",
+    checkpoint: str | Path | None = None,
+    progress: bool | None = None,
 ) -> WorstCase:
-    """The lowest accuracy over an ensemble of attacks, with a warning when a weaker attack beats a stronger one.
+    """Return the lowest accuracy over an ensemble of attacks, with a warning if a weaker attack beats a stronger one.
 
-    Members that need something that is not there (a model to transfer from, a purifier with steps) are left out;
+    Members that need something that is not there (a model to transfer from, a purifier with variants) are left out;
     those that need gradients of a model without any too, and `warnings` says so.
 
     Args:
-        model: what is attacked.
-        data: x, edge_index, y, test_mask.
-        epsilons: budgets.
-        transfer_from: the model for transferred attacks; the classifier behind the purifier when left out.
-        ensemble: the attacks; `default_ensemble()` when left out.
-        seeds: one run of every member each.
-        targets: the nodes that count; the test nodes when left out.
-        budget: how epsilon becomes a number of flips.
-        folder: keep perturbations there and go on from them.
-        progress: report on the error stream.
+        model: What is attacked.
+        data: x, edge_index, y, and a `test_mask` unless `targets` are given.
+        epsilons: The budgets' amounts, by default relative to the edges at the targets.
+        transfer_from: The model for transferred attacks. Default: the classifier behind the purifier.
+        ensemble: The attacks. Default: `default_ensemble()`.
+        epochs: Make all attacks shorter or longer: the block attacks take so many epochs and a quarter as many to
+            fine-tune, the evolutionary one half as many generations (see `Attack.with_epochs`). Default: as the
+            ensemble says.
+        seeds: One run of every member each.
+        targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
+        budget_kind: How epsilon becomes a number of flips (see `Budget`).
+        checkpoint: A folder to keep perturbations in and to resume from; see `evaluate`.
+        progress: Whether to show progress on the error stream. Default: only if it takes long.
 
     Raises:
-        InputError: when the ensemble is empty or names what is not there.
-        UnsupportedModelError: when none of its attacks can be used on the model.
+        InputError: If the ensemble is empty or names what is not there.
+        UnsupportedModelError: If none of its attacks can be used on the model.
     """
-    ensemble = default_ensemble() if ensemble is None else ensemble
-    _check(ensemble)
-    nodes = find_targets(data, targets)
+    if epochs is not None and epochs < 1:
+        raise InputError(f"epochs must be at least 1, not {epochs}.")
+    nodes, _ = read_targets(data, targets, None, data.num_nodes)
     views = _views(model, transfer_from)
+    variants = [view for view in views if view not in (MODEL, TRANSFER)]
+    ensemble = default_ensemble(variants) if ensemble is None else ensemble
+    _check(ensemble, variants)
+    attackers = {member.name: attacks.create(member.attack, **member.settings) for member in ensemble}
+    if epochs is not None:
+        attackers = {name: attacker.with_epochs(epochs) for name, attacker in attackers.items()}
     members = [member for member in ensemble if member.view in views]
     results: dict[str, Evaluation] = {}
     left_out: dict[str, UnsupportedModelError] = {}
     for member in members:
-        begin = _Starts(results[member.start].records) if member.start in results else None
         try:
             results[member.name] = evaluate(
                 model,
                 data,
-                attack=member.attack,
+                attack=attackers[member.name],
                 epsilons=epsilons,
-                transfer_from=None if member.view == "model" else views[member.view],
+                transfer_from=None if member.view == MODEL else views[member.view],
                 seeds=seeds,
                 targets=nodes,
-                budget=budget,
-                start=begin,
-                folder=folder,
+                budget_kind=budget_kind,
+                starts=None if member.begins_from is None else results.get(member.begins_from),
+                checkpoint=checkpoint,
                 progress=progress,
-                **member.settings,
             )
-        except UnsupportedModelError as error:
+        except UnsupportedModelError as error:  # noqa: PERF203 (minutes lie between two of them)
             left_out[member.name] = error
     if not results:
         reason = "; ".join(f"{name}: {error}" for name, error in left_out.items())
         raise UnsupportedModelError(f"No attack of the ensemble can be used on this model. {reason}".rstrip())
     warnings = [f"{name!r} was left out: {error}" for name, error in left_out.items()]
-    warnings += _doubts([member for member in members if member.name in results], results, epsilons)
+    warnings += _doubts([member for member in members if member.name in results], attackers, results, epsilons)
     clean = next(iter(results.values())).clean
     return WorstCase(clean, len(nodes), results, warnings)
 
 
-def _check(ensemble: Sequence[Member]) -> None:
+def _check(ensemble: Sequence[Member], variants: Sequence[str]) -> None:
     """Refuse an ensemble that could not mean what it says."""
     if not ensemble:
         raise InputError("The ensemble is empty: name at least one Member.")
@@ -197,42 +217,55 @@ def _check(ensemble: Sequence[Member]) -> None:
     for member in ensemble:
         if member.name in seen:
             raise InputError(f"Two members of the ensemble are called {member.name!r}: give each a name of its own.")
-        if member.view not in VIEWS:
-            raise InputError(f"Member {member.name!r} has the view {member.view!r}; it must be one of {VIEWS}.")
-        if member.start is not None and member.start not in seen:
-            raise InputError(f"Member {member.name!r} starts from {member.start!r}, which no earlier member is called.")
+        _check_view(member, variants)
+        if member.begins_from is not None and member.begins_from not in seen:
+            raise InputError(
+                f"Member {member.name!r} begins from {member.begins_from!r}, which no earlier member is called."
+            )
         seen.add(member.name)
 
 
-class _Starts:
-    """Where to begin: what an earlier member found for the same budget and seed."""
-
-    def __init__(self, records: list[Record]) -> None:
-        self._found = {(record.epsilon, record.seed): record.perturbation for record in records}
-
-    def __call__(self, epsilon: float, seed: int) -> Perturbation:
-        return self._found[epsilon, seed]
+def _check_view(member: Member, variants: Sequence[str]) -> None:
+    """Refuse a view that there is not, as far as that is known: a model without variants can't say which there are."""
+    known = (MODEL, TRANSFER, *variants)
+    is_name = member.view == canonical(member.view) and " " not in member.view
+    if not is_name or (variants and member.view not in known):
+        raise InputError(f"Member {member.name!r} has the view {member.view!r}; it must be one of {', '.join(known)}.")
 
 
 def _views(model: Model, transfer_from: Model | None) -> dict[str, Model]:
-    views: dict[str, Model] = {"model": model}
+    views: dict[str, Model] = {MODEL: model}
     if isinstance(model, Protected):
-        views["transfer"] = model.unprotected()
+        views[TRANSFER] = model.unprotected()
         if model.threshold is None:
             views |= {name: model.with_purifier(variant) for name, variant in model.purifier.variants().items()}
     if transfer_from is not None:
-        views["transfer"] = transfer_from
+        views[TRANSFER] = transfer_from
     return views
 
 
-def _doubts(members: Sequence[Member], results: dict[str, Evaluation], epsilons: Sequence[float]) -> list[str]:
-    """Signs of masked gradients or of an attack cut short: what should be weaker beats what should be stronger."""
-    adaptive = [m for m in members if m.view == "model" and not m.needs_local and m.attack in {"prbcd", "pgd"}]
+def _doubts(
+    members: Sequence[Member],
+    attackers: Mapping[str, Attack],
+    results: Mapping[str, Evaluation],
+    epsilons: Sequence[float],
+) -> list[str]:
+    """Return signs of masked gradients or of an attack cut short: what should be weaker beats what should be stronger.
+
+    Strongest should be who follows the gradient of the model itself, free of any budget but the given one.
+    """
+    adaptive = [
+        member
+        for member in members
+        if member.view == MODEL
+        and attackers[member.name].needs_gradient
+        and not attackers[member.name].imposes_local_budget
+    ]
     doubts = []
     for epsilon in epsilons:
         for other in (member for member in members if member not in adaptive):
             # Who began from an earlier result is held against those that did so too; the others against a cold start.
-            rivals = [m for m in adaptive if other.start is not None or m.start is None]
+            rivals = [m for m in adaptive if other.begins_from is not None or m.begins_from is None]
             if not rivals:
                 continue
             best = min(rivals, key=lambda m: results[m.name].attacked(epsilon))

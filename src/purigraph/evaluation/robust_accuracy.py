@@ -5,32 +5,29 @@ from __future__ import annotations
 import copy
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph import attacks
 from purigraph._version import __version__
-from purigraph.attacks import Attack
+from purigraph.attacks import Attack, Model
 from purigraph.attacks.victim import frozen
 from purigraph.errors import InputError
-from purigraph.fingerprint import fingerprint
-from purigraph.graph import PairGraph, as_pair_graph, read_data
-from purigraph.graph.budget import Budget, Kind, Limits
+from purigraph.evaluation.kept_perturbations import KeptPerturbations
+from purigraph.graph import as_pair_graph, read_data
+from purigraph.graph.budget import Budget, Kind
+from purigraph.graph.nodes import read_targets
 from purigraph.graph.perturbation import Perturbation
 from purigraph.metrics import accuracy
 from purigraph.model_checks import refuse_caches
-
-Model = Callable[..., Tensor]
+from purigraph.tables import Table
 
 
 @dataclass(frozen=True)
@@ -38,14 +35,14 @@ class Record:
     """One attack and what it left.
 
     Attributes:
-        epsilon: the budget relative to the edges at the targets.
-        seed: of the attack.
-        attack: its name and settings.
+        epsilon: The amount of the budget: a share of the edges at the targets, unless another kind was asked for.
+        seed: Of the attack.
+        attack: Its name and settings.
         mode: "adaptive" (found on the model itself) or "transferred" (found on another one).
-        accuracy: of the model on the targets, under the attack.
-        budget: the number of flips allowed.
-        perturbation: the flips made.
-        seconds: that the attack took; 0 when it was read from the folder of an earlier run.
+        accuracy: Of the model on the targets, under the attack.
+        max_flips: How many flips the budget allows.
+        perturbation: The flips made.
+        seconds: How long the attack took; 0 if it was read from the checkpoint of an earlier run.
     """
 
     epsilon: float
@@ -53,12 +50,12 @@ class Record:
     attack: str
     mode: str
     accuracy: float
-    budget: int
+    max_flips: int
     perturbation: Perturbation
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: everything but the flips themselves, of which it gives the number."""
+        """Return plain values for JSON: everything but the flips themselves, which are counted."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "perturbation"}
         return {**values, "added": self.perturbation.added.shape[1], "removed": self.perturbation.removed.shape[1]}
 
@@ -72,22 +69,30 @@ class Evaluation:
     records: list[Record] = field(default_factory=list)
 
     def epsilons(self) -> list[float]:
-        """The budgets, ascending."""
+        """Return the budgets, ascending."""
         return sorted({record.epsilon for record in self.records})
 
     def accuracies(self, epsilon: float) -> list[float]:
-        """The accuracies under attack at a budget, one per seed."""
+        """Return the accuracies under attack at a budget, one per seed."""
         return [record.accuracy for record in self.records if record.epsilon == epsilon]
 
     def attacked(self, epsilon: float) -> float:
-        """The mean accuracy under attack at a budget."""
+        """Return the mean accuracy under attack at a budget."""
         found = self.accuracies(epsilon)
         if not found:
             raise InputError(f"Nothing was evaluated at epsilon {epsilon}; there is {self.epsilons()}.")
         return statistics.fmean(found)
 
+    def perturbation(self, epsilon: float, seed: int) -> Perturbation:
+        """Return what was found at a budget with a seed."""
+        for record in self.records:
+            if (record.epsilon, record.seed) == (epsilon, seed):
+                return record.perturbation
+        there = ", ".join(f"({record.epsilon}, {record.seed})" for record in self.records)
+        raise InputError(f"Nothing was evaluated at epsilon {epsilon} with seed {seed}; there is {there or 'nothing'}.")
+
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain values for JSON."""
         return {
             "purigraph_version": __version__,
             "clean": self.clean,
@@ -96,39 +101,31 @@ class Evaluation:
             "records": [record.to_dict() for record in self.records],
         }
 
-    def __rich__(self) -> Table:
-        table = Table(
-            title=f"Accuracy on {self.num_targets} targets (%)",
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            collapse_padding=True,
-        )
+    def table(self) -> Table:
+        """Return the accuracies as a table, one row per attack and budget."""
         rows = [["none", "clean", "0", "0", _percent([self.clean]), ""]]
         groups: dict[tuple[str, str, float], list[Record]] = {}
         for record in self.records:
             groups.setdefault((record.attack, record.mode, record.epsilon), []).append(record)
         names = _short_names([record.attack for record in self.records])
         for (attack, mode, epsilon), found in groups.items():
-            flips = f"{statistics.fmean(len(record.perturbation) for record in found):.0f}/{found[0].budget}"
+            flips = f"{statistics.fmean(len(record.perturbation) for record in found):.0f}/{found[0].max_flips}"
             left = _percent([record.accuracy for record in found])
             rows.append([names[attack], mode, f"{epsilon:g}", flips, left, str(len(found))])
-        for index, column in enumerate(("attack", "mode", "epsilon", "flips", "accuracy", "seeds")):
-            widest = max(len(row[index]) for row in rows)  # where it is narrow, headings may break but figures may not
-            table.add_column(column, justify="left" if index < 2 else "right", min_width=widest, overflow="fold")
-        for row in rows:
-            table.add_row(*row)
-        # An attack with its settings takes lines: once below the table, not once per row.
-        whole = [attack if attack.startswith(f"{name}(") else f"{name}: {attack}" for attack, name in names.items()]
-        table.caption = escape("\n".join(whole))
-        table.caption_justify = "left"
-        return table
+        return Table(
+            f"Accuracy on {self.num_targets} targets (%)",
+            ["attack", "mode", "epsilon", "flips", "accuracy", "seeds"],
+            rows,
+            # An attack with its settings takes lines: once below the table, not once per row.
+            notes=[attack if attack.startswith(f"{name}(") else f"{name}: {attack}" for attack, name in names.items()],
+            text_columns=2,
+        )
+
+    def __rich__(self) -> Table:
+        return self.table()
 
     def __str__(self) -> str:
-        console = Console(width=120)
-        with console.capture() as capture:
-            console.print(self)
-        return capture.get().rstrip()
+        return str(self.table())
 
 
 def evaluate(
@@ -140,11 +137,11 @@ def evaluate(
     transfer_from: Model | None = None,
     seeds: Sequence[int] = (0,),
     targets: Tensor | None = None,
-    budget: Kind = "incident",
-    start: Callable[[float, int], Perturbation | None] | None = None,
+    budget_kind: Kind = "incident",
+    starts: Evaluation | None = None,
     restarts: int = 1,
-    folder: str | Path | None = None,
-    progress: bool = False,
+    checkpoint: str | Path | None = None,
+    progress: bool | None = None,
     **settings: Any,
 ) -> Evaluation:
     """Attack a model and measure what is left of its accuracy.
@@ -155,66 +152,74 @@ def evaluate(
     Args:
         model: `(x, edge_index, edge_weight) -> logits`, say a protected classifier.
         data: x, edge_index, y, and a `test_mask` unless `targets` are given.
-        attack: a name (`purigraph.attacks.attacks.names()`), a class or an instance.
-        epsilons: budgets relative to the edges at the targets.
-        transfer_from: the model that the attack is found on.
-        seeds: of the attack, one run each.
-        targets: (M,) indices or (N,) bool; the test nodes when left out.
-        budget: how epsilon becomes a number of flips (`Budget`).
-        start: gives, for a budget and seed, a perturbation to begin from.
-        restarts: runs of the attack per budget and seed; the strongest counts.
-        folder: keep every perturbation there as a file, and the state of the attack that is under way; a run that
-            was interrupted goes on from them.
-        progress: report on the error stream.
-        **settings: of the attack, when it is given by name.
+        attack: A name (see `purigraph.attacks.names()`), a class or an instance.
+        epsilons: The budgets' amounts, by default relative to the edges at the targets.
+        transfer_from: The model that the attack is found on. Default: `model` itself.
+        seeds: Of the attack, one run each.
+        targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
+        budget_kind: How epsilon becomes a number of flips (see `Budget`).
+        starts: An earlier evaluation on the same graph: begin, per budget and seed, where it ended.
+        restarts: Runs of the attack per budget and seed; the strongest counts.
+        checkpoint: A folder to keep every finished perturbation in, and the state of the attack under way. A run that
+            was interrupted resumes from it.
+        progress: Whether to show progress on the error stream. Default: only if it takes long.
+        **settings: Of the attack, if it is given by name or class.
     """
     attacker = attacks.create(attack, **settings)
     refuse_caches(model)
-    target_nodes = find_targets(data, targets)
+    nodes, _ = read_targets(data, targets, None, data.num_nodes)
     data = as_attacks_see_it(data)
     victim = model if transfer_from is None else transfer_from
     mode = "adaptive" if transfer_from is None else "transferred"
     graph = as_pair_graph(data)
-    store = None if folder is None else _Store(folder, victim, data, graph, target_nodes, restarts)
-    result = Evaluation(model_accuracy(model, data, target_nodes), len(target_nodes))
-    # All budgets are read before the first attack begins: a mistake in the last must not cost the others' work.
-    for epsilon, allowance in [(epsilon, Budget(epsilon, budget)) for epsilon in epsilons]:
-        for seed in map(int, seeds):
-            begin = start(epsilon, seed) if start is not None else None
-            limits = attacker.limits(allowance, graph, target_nodes)
-            path = None if store is None else store.path(attacker, allowance, seed, begin)
-            found = None if path is None else _kept(path, graph, limits)
-            seconds = 0.0
-            if found is None:
-                clock = time.monotonic()
-                found = attacker(
-                    victim,
-                    data,
-                    None,
-                    target_nodes,
-                    allowance,
-                    seed=seed,
-                    start=begin,
-                    restarts=restarts,
-                    checkpoint=None if path is None else path.with_suffix(".checkpoint"),
-                    progress=progress,
-                )
-                seconds = time.monotonic() - clock
-                if path is not None:
-                    found.save(path)
-            left = model_accuracy(model, found.apply(data), target_nodes)
-            result.records.append(Record(epsilon, seed, repr(attacker), mode, left, limits.total, found, seconds))
+    parts = [f"{restarts} runs", graph.codes, graph.weight, nodes, data.y, data.x]
+    kept = KeptPerturbations(checkpoint, victim, partial(predict, victim, data), parts)
+    result = Evaluation(model_accuracy(model, data, nodes), len(nodes))
+    # All budgets and starts are read before the first attack begins: a mistake in the last must not cost the others'
+    # work.
+    runs = [
+        (Budget(epsilon, budget_kind), seed, None if starts is None else starts.perturbation(epsilon, seed))
+        for epsilon in epsilons
+        for seed in map(int, seeds)
+    ]
+    for budget, seed, start in runs:
+        limits = attacker.limits(budget, graph, nodes)
+        slot = kept.slot(attacker, budget, seed, start)
+        found, seconds = slot.load(graph, limits), 0.0
+        if found is None:
+            clock = time.monotonic()
+            found = attacker(
+                victim,
+                data,
+                budget,
+                targets=nodes,
+                start=start,
+                seed=seed,
+                restarts=restarts,
+                checkpoint=slot.checkpoint,
+                progress=progress,
+            )
+            seconds = time.monotonic() - clock
+            slot.keep(found)
+        left = model_accuracy(model, found.apply(data), nodes)
+        result.records.append(Record(budget.amount, seed, repr(attacker), mode, left, limits.total, found, seconds))
     return result
 
 
 def model_accuracy(model: Model, data: Data, targets: Tensor | None = None) -> float:
-    """A model's accuracy on the targets (the test nodes when left out), in evaluation mode."""
-    nodes = find_targets(data, targets)
-    return accuracy(predict(model, data)[nodes], data.y[nodes])
+    """Return a model's accuracy on the targets, in evaluation mode.
+
+    Args:
+        model: `(x, edge_index, edge_weight) -> logits`.
+        data: x, edge_index, y, and a `test_mask` unless `targets` are given.
+        targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
+    """
+    nodes, labels = read_targets(data, targets, None, data.num_nodes)
+    return accuracy(predict(model, data)[nodes], labels[nodes])
 
 
 def as_attacks_see_it(data: Data) -> Data:
-    """The same graph with both directions of every edge, a weight each, and without self-loops.
+    """Return the same graph with both directions of every edge, a weight each, and without self-loops.
 
     What is measured must be what was attacked: attacks flip undirected pairs and touch no self-loops.
     """
@@ -227,7 +232,7 @@ def as_attacks_see_it(data: Data) -> Data:
 
 
 def predict(model: Model, data: Data) -> Tensor:
-    """A model's outputs (N, C) in evaluation mode and without gradients; its mode is left as it was.
+    """Return a model's outputs (N, C) in evaluation mode and without gradients; its mode is left as it was.
 
     It is called with weights in any case, ones where the data has none.
     """
@@ -238,59 +243,8 @@ def predict(model: Model, data: Data) -> Tensor:
         return model(data.x, data.edge_index, weight)
 
 
-def find_targets(data: Data, targets: Tensor | None) -> Tensor:
-    """(M,) int64, the nodes that count: as given, as a mask, or the test nodes."""
-    if targets is None:
-        if "test_mask" not in data:
-            raise InputError("data has no test_mask: say which nodes count with targets=...")
-        targets = data.test_mask
-    targets = targets.nonzero().squeeze(1) if targets.dtype == torch.bool else torch.unique(targets)
-    if targets.numel() == 0:
-        raise InputError("There are no target nodes, so there is no accuracy.")
-    if "y" not in data or data.y is None:
-        raise InputError("data.y is missing: accuracy needs the labels of the target nodes.")
-    if int(data.y[targets].min()) < 0:
-        raise InputError("Some target nodes have a negative label, which means none: leave them out.")
-    return targets
-
-
-class _Store:
-    """A folder of perturbations, each file named by everything that it depends on.
-
-    A model is known by its parameters and by its outputs on the clean graph, which differ where its code does, or
-    where a function closes over another value.
-    """
-
-    def __init__(
-        self, folder: str | Path, model: Model, data: Data, graph: PairGraph, targets: Tensor, restarts: int
-    ) -> None:
-        self._folder = Path(folder)
-        parts: list[Tensor | str] = [__version__, f"{restarts} runs", graph.codes, graph.weight, targets, data.y]
-        parts += [data.x, predict(model, data), type(model).__name__]
-        if isinstance(model, nn.Module):
-            parts.append(repr(model))
-            parts += [part for name_and_value in model.state_dict().items() for part in name_and_value]
-        self._base = fingerprint(*parts)
-
-    def path(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Path:
-        """Where the perturbation of one run of an attack is kept."""
-        begin = "" if start is None else start.digest
-        key = fingerprint(self._base, repr(attack), repr(budget), str(seed), begin)
-        return self._folder / f"{type(attack).__name__.lower()}-{budget.amount:g}-{seed}-{key[:16]}.safetensors"
-
-
-def _kept(path: Path, graph: PairGraph, limits: Limits) -> Perturbation | None:
-    """The perturbation in a file, checked again; None where there is no file."""
-    if not path.exists():
-        return None
-    found = Perturbation.load(path)
-    found.check(graph)
-    limits.check(found)
-    return found
-
-
 def _short_names(described: Sequence[str]) -> dict[str, str]:
-    """For every attack with its settings, the name alone; numbered where two would be called the same."""
+    """Return, for every attack with its settings, the name alone; numbered where two would be called the same."""
     names: dict[str, str] = {}
     for attack in described:
         name = attack.partition("(")[0]

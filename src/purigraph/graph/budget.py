@@ -12,8 +12,9 @@ from torch import Tensor
 from purigraph.errors import BudgetError
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
+from purigraph.registry import canonical
 
-Kind = Literal["incident", "half_degree", "absolute"]
+Kind = Literal["incident", "half-degree", "absolute"]
 
 
 @dataclass(frozen=True)
@@ -50,21 +51,21 @@ class Budget:
 
     With targets $T$, edges $E$ and degrees $d$, the number of undirected flips is
     $\Delta = \mathrm{round}(\epsilon \cdot |\{e \in E : e \cap T \neq \emptyset\}|)$ (`incident`),
-    $\Delta = \mathrm{round}(\epsilon \cdot \sum_{v \in T} d_v / 2)$ (`half_degree`), or the amount itself
-    (`absolute`). `half_degree` is what the paper prints, `incident` what its numbers were made with: an edge
+    $\Delta = \mathrm{round}(\epsilon \cdot \sum_{v \in T} d_v / 2)$ (`half-degree`), or the amount itself
+    (`absolute`). `half-degree` is what the paper prints, `incident` what its numbers were made with: an edge
     between a target and another node counts in full, so that it is about twice as large. A local budget allows
     $\lfloor \lambda d_v \rfloor$ flips at every node $v$
     (`Gosch et al. 2023 <https://arxiv.org/abs/2306.15427>`_).
 
     Args:
         amount: $\epsilon$, or the number of flips if absolute.
-        kind: `incident`, `half_degree` or `absolute`.
+        kind: `incident`, `half-degree` (`half_degree` is accepted too) or `absolute`.
         local: $\lambda$, the share of its degree that may be flipped at a node; None for no local budget.
 
     >>> from purigraph.graph import PairGraph
     >>> path = PairGraph(4, torch.tensor([[0, 1, 2], [1, 2, 3]]))
     >>> target = torch.tensor([1])
-    >>> Budget(1.0).resolve(path, target), Budget(1.0, "half_degree").resolve(path, target)
+    >>> Budget(1.0).resolve(path, target), Budget(1.0, "half-degree").resolve(path, target)
     (2, 1)
     """
 
@@ -73,6 +74,7 @@ class Budget:
     local: float | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", canonical(self.kind))  # one spelling: a budget's `repr` becomes a key
         if self.kind not in get_args(Kind):
             raise BudgetError(f"A budget's kind is one of {', '.join(get_args(Kind))}, not {self.kind!r}.")
         if not (math.isfinite(self.amount) and self.amount >= 0):

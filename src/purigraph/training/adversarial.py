@@ -59,7 +59,7 @@ def graph_attack(settings: AttackSettings) -> GraphAttack:
     budget = Budget(settings.epsilon)
 
     def run(model: nn.Module, data: Data, labels: Tensor, nodes: Tensor, seed: int, /) -> Data:
-        return attack(model, data, labels, nodes, budget, seed=seed).apply(data)
+        return attack(model, data, budget, targets=nodes, labels=labels, seed=seed, progress=False).apply(data)
 
     return run
 

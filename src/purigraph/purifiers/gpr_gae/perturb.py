@@ -2,38 +2,10 @@ r"""Perturbed graphs for training: injected, masked and reweighted edges, $G' \s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
-from torch import Tensor
 
-from purigraph.graph import PairGraph, merge_codes
-from purigraph.graph.sampling import sample_non_edges
-
-
-@dataclass(frozen=True)
-class PerturbedGraph:
-    r"""A graph with injected edges, and the truth about it.
-
-    Attributes:
-        graph: over $\mathcal{E} \cup \mathcal{E}_{inject}$; masked edges are in it with weight 0, which to a
-            message is the same as being absent, so that one structure serves for messages and for scores.
-        is_original: (E + E_inject,) bool.
-    """
-
-    graph: PairGraph
-    is_original: Tensor
-
-
-def inject(graph: PairGraph, count: int, generator: torch.Generator, touching: Tensor | None = None) -> PerturbedGraph:
-    """Add `count` edges of weight 1, uniform among the pairs that are no edges."""
-    injected = sample_non_edges(graph, count, generator, touching)
-    codes, at_original, _ = merge_codes(graph.codes, injected)
-    weight = graph.weight.new_ones(len(codes))
-    weight[at_original] = graph.weight
-    is_original = torch.zeros(len(codes), dtype=torch.bool, device=codes.device)
-    is_original[at_original] = True
-    return PerturbedGraph(PairGraph.from_codes(graph.num_nodes, codes, weight), is_original)
+from purigraph.graph import PairGraph
+from purigraph.graph.injection import PerturbedGraph, inject
 
 
 def perturb(

@@ -25,12 +25,13 @@ from purigraph.checkpoints import (
 from purigraph.errors import InputError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph import PairGraph, as_pair_graph
+from purigraph.graph.injection import PerturbedGraph, inject
 from purigraph.graph.sparse_features import select_rows
 from purigraph.kernels import Features
 from purigraph.metrics import ranking_scores
 from purigraph.progress import progress as show_progress
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
-from purigraph.purifiers.gpr_gae.perturb import PerturbedGraph, inject, perturb
+from purigraph.purifiers.gpr_gae.perturb import perturb
 from purigraph.settings import Settings, setting
 
 if TYPE_CHECKING:

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import math
 import warnings
+from abc import abstractmethod
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from purigraph.attacks.base import Attack, Scene
+from purigraph.attacks.base import Attack
 from purigraph.attacks.block import Block
-from purigraph.attacks.memory import State
 from purigraph.attacks.pair_space import PairSpace
 from purigraph.attacks.projections import project_global
+from purigraph.attacks.scene import Scene
 from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Verdict
 from purigraph.attacks.whole_flips import exchange, strongest_choice
+from purigraph.checkpoints import State
 from purigraph.errors import InputError, MaskedGradientWarning
 from purigraph.graph.perturbation import Perturbation
 from purigraph.progress import Reporter, progress
+from purigraph.settings import setting
+
+B = TypeVar("B", bound="BlockAscent")
 
 
-class BlockDescent(Attack):
+class Steps(NamedTuple):
+    """The numbers of steps of the phases: search with a resampled block, search on the best block, rounding."""
+
+    resampled: int
+    fixed: int
+    rounding: int
+
+
+class BlockAscent(Attack):
     r"""Projected gradient ascent on the flip weights of a random block of pairs.
 
     The flips $p \in \{0, 1\}^{N(N-1)/2}$ are relaxed to [0, 1], and only a block of them is looked at:
@@ -38,46 +52,36 @@ class BlockDescent(Attack):
     - **Choice.** Whole flips: those with the most weight, and random draws by weight; the strongest wins. After
       rounding a few of its flips are exchanged where that helps.
 
-    Args:
-        loss: what is maximised.
-        resampled_steps: of the search, after which the block is resampled.
-        fixed_steps: of the search, on the best block.
-        rounding_steps: none leaves the weights as the search found them.
-        block_size: B, the number of pairs looked at; None for all.
-        learning_factor: $\eta_0$ is this times $\max(\log_2(\text{pairs} / B), 1) \cdot \Delta / (2 N)$.
-        final_samples: how many choices of whole flips are tried.
+    For B of P pairs, the first rate $\eta_0$ is `learning_factor` times $\max(\log_2(P / B), 1) \cdot \Delta / (2 N)$.
+
+    A subclass says how many steps each phase has and how large the block is, and may narrow the pairs and the
+    projection.
     """
 
-    knows_local_budgets = False
+    epochs: int = setting("Steps.", default=400, ge=0)
+    rounding: bool = setting("Whether the last steps bring the weights to whole flips.", default=True)
+    learning_factor: float = setting("Of the learning rate.", default=100.0, gt=0)
+    final_samples: int = setting(
+        "How many choices of whole flips are tried; the first takes those with the most weight.", default=20, ge=1
+    )
 
-    def __init__(
-        self,
-        *,
-        loss: str,
-        resampled_steps: int,
-        fixed_steps: int,
-        rounding_steps: int,
-        block_size: int | None,
-        learning_factor: float,
-        final_samples: int,
-    ) -> None:
-        super().__init__(loss=loss)
-        name = type(self).__name__
-        if min(resampled_steps, fixed_steps, rounding_steps) < 0:
-            raise InputError(f"{name}: the number of epochs must not be negative.")
-        if block_size is not None and block_size < 1:
-            raise InputError(f"{name}: block_size must be positive, not {block_size}.")
-        if not learning_factor > 0:
-            raise InputError(f"{name}: learning_factor must be positive, not {learning_factor}.")
-        if final_samples < 1:
-            raise InputError(f"{name}: final_samples must be positive, not {final_samples}.")
-        self._steps = (resampled_steps, fixed_steps, rounding_steps)
-        self.block_size = block_size
-        self.learning_factor = learning_factor
-        self.final_samples = final_samples
+    needs_gradient = True
+    keeps_checkpoints = True
+
+    def with_epochs(self: B, epochs: int) -> B:
+        """Return the same attack with so many epochs."""
+        return self.replace(epochs=epochs)
+
+    @abstractmethod
+    def _steps(self) -> Steps:
+        """Return how many steps each phase has."""
+
+    def _most_pairs(self) -> int | None:
+        """Return how many pairs a block holds at most. Default: all."""
+        return None
 
     def _space(self, scene: Scene) -> PairSpace:
-        """The pairs that may be flipped."""
+        """Return the pairs that may be flipped."""
         return PairSpace(scene.graph.num_nodes, device=scene.graph.device)
 
     def _project(self, weight: Tensor, pairs: Tensor, scene: Scene) -> Tensor:
@@ -86,7 +90,8 @@ class BlockDescent(Attack):
 
     def _run(self, scene: Scene) -> Perturbation:
         space = self._space(scene)
-        size = space.size if self.block_size is None else min(self.block_size, space.size)
+        most, steps = self._most_pairs(), self._steps()
+        size = space.size if most is None else min(most, space.size)
         if size < min(scene.limits.total, space.size):
             raise InputError(
                 f"{type(self).__name__}: block_size {size} is smaller than the budget of {scene.limits.total} "
@@ -96,30 +101,30 @@ class BlockDescent(Attack):
             return Perturbation(scene.graph.num_nodes)
         rate = self.learning_factor * max(math.log2(space.size / size), 1.0)
         rate *= scene.limits.total / scene.graph.num_nodes / 2
-        with progress(type(self).__name__, sum(self._steps), scene.progress) as report:
+        with progress(type(self).__name__, sum(steps), scene.progress) as report:
             climb = _Climb.resume(scene) or _Climb(Block.sample(space, size, scene))
-            while climb.step < sum(self._steps):
-                if climb.step < sum(self._steps[:2]):
+            while climb.step < sum(steps):
+                if climb.step < steps.resampled + steps.fixed:
                     self._search(climb, space, rate, scene, report)
                 else:
                     self._round(climb, rate, scene, report)
                 climb.step += 1
-                scene.memory.keep(climb.state)
+                scene.offer(climb.state)
         found, rounded = climb.best, climb.block
         chosen, verdict = strongest_choice(found, rounded, self.final_samples, scene)
-        if self._steps[2]:
+        if steps.rounding:
             chosen = exchange(chosen, verdict, found.union, self.final_samples, scene)
         return Perturbation.of_flips(scene.graph, found.union.pairs[:, chosen.to(scene.graph.device)])
 
     def _step(self, block: Block, rate: float, scene: Scene) -> tuple[Verdict, Block, float]:
-        """The verdict on a block, the block after one projected step, and the steepest slope."""
+        """Return the verdict on a block, the block after one projected step, and the steepest slope."""
         verdict, gradient = scene.victim.gradient(block.union, block.weight)
         weight = self._project(block.weight + rate * gradient, block.union.pairs, scene)
         return verdict, block.with_weight(weight), float(gradient.abs().max())
 
     def _search(self, climb: _Climb, space: PairSpace, rate: float, scene: Scene, report: Reporter) -> None:
-        """One step of the search for the block with the lowest accuracy on the relaxed graph."""
-        resampled, fixed, _ = self._steps
+        """Take one step of the search for the block with the lowest accuracy on the relaxed graph."""
+        resampled, fixed, _ = self._steps()
         step, block = climb.step, climb.block
         decay = math.sqrt(max(step - resampled, 0) + 1)
         verdict, after, slope = self._step(block, rate / decay, scene)
@@ -143,8 +148,8 @@ class BlockDescent(Attack):
         report.update(step + 1, accuracy=verdict.accuracy, best=climb.verdict.accuracy)
 
     def _round(self, climb: _Climb, rate: float, scene: Scene, report: Reporter) -> None:
-        """One step towards a block in which no more pairs have weight than the budget has flips."""
-        resampled, fixed, rounding = self._steps
+        """Take one step towards a block in which no more pairs have weight than the budget has flips."""
+        resampled, fixed, rounding = self._steps()
         step, total = climb.step - resampled - fixed, scene.limits.total
         surplus = max(int(climb.best.has_weight().sum()) / total, 1.0)
         verdict, block, _ = self._step(climb.block, rate / math.sqrt(fixed + step + 1), scene)
@@ -158,10 +163,11 @@ class _Climb:
     """How far an ascent has come.
 
     Attributes:
-        block: where it is.
-        best: the best block of the search, by `verdict` on the relaxed graph.
-        step: steps done.
-        blind: whether no step has had a gradient.
+        block: Where it is.
+        best: The best block of the search, by `verdict` on the relaxed graph.
+        verdict: On the best block.
+        step: Steps done.
+        blind: Whether no step has had a gradient.
     """
 
     block: Block
@@ -179,7 +185,7 @@ class _Climb:
             self.best, self.verdict = block, verdict
 
     def state(self) -> State:
-        """Everything, for a checkpoint."""
+        """Return everything, for a checkpoint."""
         tensors = {
             "codes": self.block.union.codes,
             "weight": self.block.weight,
@@ -188,17 +194,15 @@ class _Climb:
         }
         # Not a number, if the search has not judged any block yet, is not JSON.
         judged = list(self.verdict) if math.isfinite(self.verdict.accuracy) else None
-        return tensors, {"step": self.step, "blind": self.blind, "verdict": judged}
+        return State(tensors, {"step": self.step, "blind": self.blind, "verdict": judged})
 
     @classmethod
     def resume(cls, scene: Scene) -> _Climb | None:
-        """The climb that was interrupted, if there is one."""
-        found = scene.memory.recall()
-        if found is None:
+        """Return the climb that was interrupted, or None."""
+        state = scene.resume()
+        if state is None:
             return None
-        tensors, values = found
-        device = scene.graph.device
-        tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
+        tensors, values = state.tensors, state.values
         climb = cls(Block(Union(scene.graph, tensors["codes"]), tensors["weight"]))
         if not torch.equal(tensors["best_codes"], tensors["codes"]):
             climb.best = Block(Union(scene.graph, tensors["best_codes"]), tensors["best_weight"])

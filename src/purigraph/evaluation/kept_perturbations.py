@@ -1,0 +1,82 @@
+"""Perturbations that an evaluation keeps in a folder, so that an interrupted one resumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from purigraph._version import __version__
+from purigraph.attacks import Attack, Model
+from purigraph.fingerprint import fingerprint
+from purigraph.graph import PairGraph
+from purigraph.graph.budget import Budget, Limits
+from purigraph.graph.perturbation import Perturbation
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of one perturbation: a file, and a folder beside it for the attack's state while it is under way.
+
+    Attributes:
+        path: Of the file; None keeps nothing, so that no caller has to ask.
+    """
+
+    path: Path | None
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where the attack keeps its state; `keep` removes it."""
+        return None if self.path is None else self.path.with_suffix(".checkpoint")
+
+    def load(self, graph: PairGraph, limits: Limits) -> Perturbation | None:
+        """Return the perturbation, checked again; None if there is none yet."""
+        if self.path is None or not self.path.exists():
+            return None
+        found = Perturbation.load(self.path)
+        found.check(graph)
+        limits.check(found)
+        return found
+
+    def keep(self, found: Perturbation) -> None:
+        """Save the perturbation and remove the attack's folder, which it has emptied."""
+        if self.path is None or self.checkpoint is None:
+            return
+        found.save(self.path)
+        if self.checkpoint.is_dir() and not any(self.checkpoint.iterdir()):
+            self.checkpoint.rmdir()
+
+
+class KeptPerturbations:
+    """A folder of perturbations, each file named by everything that it depends on.
+
+    Args:
+        folder: Where they are kept; None keeps nothing.
+        model: What is attacked. It is known by its parameters and by its outputs, which differ where its code does, or
+            where a function closes over another value.
+        outputs: Computes the model's outputs on the clean graph; called only if there is a folder.
+        subject: What else all of the attacks have in common: graph, features, labels, targets.
+    """
+
+    def __init__(
+        self, folder: str | Path | None, model: Model, outputs: Callable[[], Tensor], subject: Sequence[Tensor | str]
+    ) -> None:
+        self._folder = None if folder is None else Path(folder)
+        if folder is None:
+            return
+        parts: list[Tensor | str] = [__version__, *subject, outputs(), type(model).__name__]
+        if isinstance(model, nn.Module):
+            parts.append(repr(model))
+            parts += [part for name_and_value in model.state_dict().items() for part in name_and_value]
+        self._base = fingerprint(*parts)
+
+    def slot(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Slot:
+        """Return where the perturbation of one run of an attack is kept."""
+        if self._folder is None:
+            return Slot(None)
+        begin = "" if start is None else start.digest
+        key = fingerprint(self._base, repr(attack), repr(budget), str(seed), begin)
+        name = f"{type(attack).__name__.lower()}-{budget.amount:g}-{seed}-{key[:16]}.safetensors"
+        return Slot(self._folder / name)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from purigraph.attacks.base import Scene
-from purigraph.attacks.pair_space import PairSpace
-from purigraph.attacks.union import Union
-from purigraph.graph.pair_graph import merge_codes
+from purigraph.attacks.overlay import Overlay
+from purigraph.graph import pair_codes
+from purigraph.graph.pair_space import PairSpace
 
 # The least and one minus the greatest weight of a flip. Not 0: models may take logarithms or roots of weights, and
 # an entry without weight would have no gradient there.
@@ -21,7 +21,7 @@ EPSILON = 1e-7
 class Block:
     """Pairs, merged with the graph, and their flip weights (B,) between `EPSILON` and 1 - `EPSILON`."""
 
-    union: Union
+    union: Overlay
     weight: Tensor
 
     @classmethod
@@ -46,10 +46,10 @@ class Block:
     @classmethod
     def _fill(cls, codes: Tensor, weight: Tensor, space: PairSpace, size: int, scene: Scene) -> Block:
         fresh = space.sample(size - len(codes), scene.generator, taken=codes)
-        merged, at_codes, _ = merge_codes(codes, fresh)
+        merged, at_codes, _ = pair_codes.merge(codes, fresh)
         merged_weight = torch.full_like(merged, EPSILON, dtype=weight.dtype)
         merged_weight[at_codes] = weight
-        return cls(Union(scene.graph, merged), merged_weight)
+        return cls(Overlay(scene.graph, merged), merged_weight)
 
     def with_weight(self, weight: Tensor) -> Block:
         """The same pairs with other weights, clipped; the union, and with it the edge list, stays the same."""

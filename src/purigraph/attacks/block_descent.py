@@ -12,12 +12,12 @@ from torch import Tensor
 from purigraph.attacks.base import Attack, Scene
 from purigraph.attacks.block import Block
 from purigraph.attacks.memory import State
-from purigraph.attacks.pair_space import PairSpace
+from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.projections import project_global
-from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Verdict
 from purigraph.attacks.whole_flips import exchange, strongest_choice
 from purigraph.errors import InputError, MaskedGradientWarning
+from purigraph.graph.pair_space import PairSpace
 from purigraph.graph.perturbation import Perturbation
 from purigraph.progress import Reporter, progress
 
@@ -199,9 +199,9 @@ class _Climb:
         tensors, values = found
         device = scene.graph.device
         tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
-        climb = cls(Block(Union(scene.graph, tensors["codes"]), tensors["weight"]))
+        climb = cls(Block(Overlay(scene.graph, tensors["codes"]), tensors["weight"]))
         if not torch.equal(tensors["best_codes"], tensors["codes"]):
-            climb.best = Block(Union(scene.graph, tensors["best_codes"]), tensors["best_weight"])
+            climb.best = Block(Overlay(scene.graph, tensors["best_codes"]), tensors["best_weight"])
         elif not torch.equal(tensors["best_weight"], tensors["weight"]):
             climb.best = Block(climb.block.union, tensors["best_weight"])
         climb.step, climb.blind = values["step"], values["blind"]

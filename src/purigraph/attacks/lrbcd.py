@@ -9,11 +9,11 @@ from torch import Tensor
 
 from purigraph.attacks.base import Scene
 from purigraph.attacks.block_descent import BlockDescent
-from purigraph.attacks.pair_space import PairSpace
 from purigraph.attacks.projections import project_greedy, project_nearest
 from purigraph.errors import InputError
 from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.pair_graph import PairGraph
+from purigraph.graph.pair_space import PairSpace
 
 
 class LRBCD(BlockDescent):

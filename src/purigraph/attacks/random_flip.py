@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from purigraph.attacks.base import Attack, Scene
-from purigraph.attacks.pair_space import PairSpace
 from purigraph.attacks.projections import choose
 from purigraph.graph.pair_graph import PairGraph
+from purigraph.graph.pair_space import PairSpace
 from purigraph.graph.perturbation import Perturbation
 
 

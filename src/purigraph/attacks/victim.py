@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from purigraph.attacks.both_directions import both_directions
-from purigraph.losses import Loss
-from purigraph.attacks.union import Union
+from purigraph.attacks.overlay import Overlay
 from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.graph.edge_structure import list_edges
 from purigraph.graph.pair_graph import PairGraph
+from purigraph.losses import Loss
 from purigraph.metrics import accuracy
 
 Model: TypeAlias = Callable[[Any, Tensor, Tensor], Tensor]
@@ -63,7 +63,7 @@ class Victim:
         """(M, C), the targets' logits."""
         return self._of_targets(self._model(self._x, edge_index, edge_weight))
 
-    def _relaxed_logits(self, union: Union, presence: Tensor) -> Tensor:
+    def _relaxed_logits(self, union: Overlay, presence: Tensor) -> Tensor:
         """The targets' logits where edges are there only in part, to the shares `presence` (2E',).
 
         To most models a part of an edge is an edge of less weight. A purifier is different: it gives an edge of no
@@ -89,7 +89,7 @@ class Victim:
         return chosen
 
     @torch.no_grad()
-    def relaxed(self, union: Union, flip_weight: Tensor) -> Verdict:
+    def relaxed(self, union: Overlay, flip_weight: Tensor) -> Verdict:
         """The verdict on a graph with flips (B,) made in part; no gradient is computed."""
         return self._judge(self._relaxed_logits(union, union.presence(flip_weight)))
 
@@ -100,15 +100,14 @@ class Victim:
     @torch.no_grad()
     def predict(self, graph: PairGraph) -> tuple[Verdict, Tensor]:
         """The verdict on a graph and (M,) bool, which targets are right."""
-        both = both_directions(graph)
-        logits = self.logits(both.edge_index, graph.weight[both.pair])
+        logits = self.logits(list_edges(graph), graph.weight.index_select(0, graph.csr.pair))
         return self._judge(logits), logits.argmax(1) == self._target_labels
 
     def _judge(self, logits: Tensor) -> Verdict:
         return Verdict(accuracy(logits, self._target_labels), float(self._loss(logits, self._target_labels)))
 
     @torch.enable_grad()
-    def gradient(self, union: Union, flip_weight: Tensor) -> tuple[Verdict, Tensor]:
+    def gradient(self, union: Overlay, flip_weight: Tensor) -> tuple[Verdict, Tensor]:
         """The verdict and the loss's gradient (B,) with respect to the flip weights (B,), in one pass.
 
         Entries where the gradient is not finite are 0: an attack that stops there would flatter the model.

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from purigraph.attacks.base import Scene
 from purigraph.attacks.block import EPSILON, Block
+from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.projections import choose
-from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Verdict
 from purigraph.graph.perturbation import Perturbation
 
@@ -57,7 +57,7 @@ def _orders(found: Block, rounded: Block, samples: int, generator: torch.Generat
         yield entries[torch.where(luck[0] < weight, -luck[1], waiting).argsort()]
 
 
-def exchange(chosen: Tensor, verdict: Verdict, union: Union, tries: int, scene: Scene) -> Tensor:
+def exchange(chosen: Tensor, verdict: Verdict, union: Overlay, tries: int, scene: Scene) -> Tensor:
     """Replace single flips where that helps: for small budgets, where one flip is much.
 
     The flips that the gradient thinks least of are taken out, one after the other, and those are tried instead that
@@ -84,14 +84,14 @@ def exchange(chosen: Tensor, verdict: Verdict, union: Union, tries: int, scene: 
     return chosen
 
 
-def _gain(chosen: Tensor, union: Union, scene: Scene) -> Tensor:
+def _gain(chosen: Tensor, union: Overlay, scene: Scene) -> Tensor:
     """(B,) the loss's gradient with respect to the flips, where the chosen ones are made."""
     weight = torch.full_like(union.codes, EPSILON, dtype=scene.graph.weight.dtype)
     weight[chosen] = 1 - EPSILON
     return scene.victim.gradient(union, weight)[1].cpu()
 
 
-def _verdict(chosen: Tensor, union: Union, scene: Scene) -> Verdict:
+def _verdict(chosen: Tensor, union: Overlay, scene: Scene) -> Verdict:
     """The verdict on the discrete graph with the chosen flips made."""
     flips = Perturbation.of_flips(scene.graph, union.pairs.cpu()[:, chosen])
     return scene.victim.verdict(flips.apply(scene.graph))

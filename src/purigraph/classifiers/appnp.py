@@ -31,7 +31,11 @@ class APPNP(Classifier):
 
     def _build(self) -> None:
         self.mlp = MLP(
-            self.in_channels, self.out_channels, hidden_channels=self.hidden_channels, num_layers=self.num_layers, dropout=self.dropout
+            self.in_channels,
+            self.out_channels,
+            hidden_channels=self.hidden_channels,
+            num_layers=self.num_layers,
+            dropout=self.dropout,
         )
         # Nothing is learnt here and the configuration says it all: it is not saved.
         self.register_buffer("coefficients", pagerank_coefficients(self.hops, self.alpha), persistent=False)

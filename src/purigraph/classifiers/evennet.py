@@ -36,7 +36,11 @@ class EvenNet(Classifier):
 
     def _build(self) -> None:
         self.mlp = MLP(
-            self.in_channels, self.out_channels, hidden_channels=self.hidden_channels, num_layers=self.num_layers, dropout=self.dropout
+            self.in_channels,
+            self.out_channels,
+            hidden_channels=self.hidden_channels,
+            num_layers=self.num_layers,
+            dropout=self.dropout,
         )
         self.coefficients = nn.Parameter(pagerank_coefficients(self.hops // 2, self.alpha, step=2))
 

@@ -12,12 +12,10 @@ from torch.nn import functional
 from purigraph.classifiers.base import Classifier, NodeFeatures, registry
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.first_layer import FirstLayer
-from purigraph.classifiers.propagation import propagate
 from purigraph.errors import InputError
+from purigraph.kernels.exponent import LARGEST_EXPONENT
+from purigraph.kernels.propagation import propagate
 from purigraph.settings import setting
-
-# exp of this is finite in single precision, with room to multiply.
-_LARGEST_EXPONENT = 60.0
 
 
 @registry.register("gat")
@@ -41,7 +39,9 @@ class GAT(Classifier):
 
     hidden_channels: int = setting("The width of the hidden layers, all heads together.", default=64, ge=1)
     num_layers: int = setting("The number of layers.", default=2, ge=1)
-    heads: int = setting("The heads of the hidden layers, whose outputs stand side by side; the last layer has one.", default=1, ge=1)
+    heads: int = setting(
+        "The heads of the hidden layers, whose outputs stand side by side; the last layer has one.", default=1, ge=1
+    )
     dropout: float = setting("The share that is dropped after every hidden layer.", default=0.5, ge=0, lt=1)
     input_dropout: float = setting("The share of the features that is dropped.", default=0.0, ge=0, lt=1)
     attention_dropout: float = setting("The share of the attention that is dropped.", default=0.0, ge=0, lt=1)
@@ -50,12 +50,16 @@ class GAT(Classifier):
 
     def _build(self) -> None:
         if self.hidden_channels % self.heads:
-            raise InputError(f"GAT: hidden_channels ({self.hidden_channels}) must be a multiple of heads ({self.heads}).")
+            raise InputError(
+                f"GAT: hidden_channels ({self.hidden_channels}) must be a multiple of heads ({self.heads})."
+            )
         widths = [self.in_channels, *[self.hidden_channels] * (self.num_layers - 1), self.out_channels]
         self.first = FirstLayer(widths[0], widths[1], bias=False, dropout=self.input_dropout)
         self.others = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
         self.attention = nn.ModuleList(
-            Attention(width, 1 if last else self.heads, dropout=self.attention_dropout, negative_slope=self.negative_slope)
+            Attention(
+                width, 1 if last else self.heads, dropout=self.attention_dropout, negative_slope=self.negative_slope
+            )
             for width, last in zip(widths[1:], [*[False] * (self.num_layers - 1), True], strict=True)
         )
         self.drop = nn.Dropout(self.dropout)
@@ -115,7 +119,7 @@ class Attention(nn.Module):
             # larger than all others that these would vanish. Of s + log w it can't.
             effective = torch.where(weight > 0, score + weight.log(), -math.inf)
             shift = loop_score.scatter_reduce(0, edges.target, effective, "amax")
-        exponent = (score - shift.index_select(0, edges.target)).clamp(max=_LARGEST_EXPONENT)
+        exponent = (score - shift.index_select(0, edges.target)).clamp(max=LARGEST_EXPONENT)
         mass, loop_mass = weight * exponent.exp(), (loop_score - shift).exp()
         total = loop_mass.index_add(0, edges.target, mass)
         attention, loop = mass / total.index_select(0, edges.target), loop_mass / total

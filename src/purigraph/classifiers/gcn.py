@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from purigraph.classifiers.base import Classifier, NodeFeatures, registry
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.first_layer import FirstLayer
-from purigraph.classifiers.propagation import propagate
+from purigraph.kernels.propagation import propagate
 from purigraph.settings import setting
 
 
@@ -22,7 +22,7 @@ class GCN(Classifier):
     $$H^{(l+1)} = \sigma\bigl(\tilde D^{-1/2} (A + I) \tilde D^{-1/2} H^{(l)} W^{(l)} + b^{(l)}\bigr)$$
 
     with $\tilde D_{ii} = 1 + \sum_j A_{ij}$ and $\sigma$ = ReLU, none after the last layer. The same function
-    as a stack of PyG's `GCNConv`, some six times faster where edge weights need gradients (see `propagation`).
+    as a stack of PyG's `GCNConv`, some six times faster where edge weights need gradients (see `purigraph.kernels.propagation`).
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """

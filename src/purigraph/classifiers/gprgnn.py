@@ -31,7 +31,11 @@ class GPRGNN(Classifier):
 
     def _build(self) -> None:
         self.mlp = MLP(
-            self.in_channels, self.out_channels, hidden_channels=self.hidden_channels, num_layers=self.num_layers, dropout=self.dropout
+            self.in_channels,
+            self.out_channels,
+            hidden_channels=self.hidden_channels,
+            num_layers=self.num_layers,
+            dropout=self.dropout,
         )
         self.coefficients = nn.Parameter(random_coefficients(self.hops))
 

@@ -24,7 +24,9 @@ class MLP(Classifier):
 
     hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
     num_layers: int = setting("The number of linear layers.", default=2, ge=1)
-    dropout: float = setting("The share that is dropped before every layer, the first included.", default=0.5, ge=0, lt=1)
+    dropout: float = setting(
+        "The share that is dropped before every layer, the first included.", default=0.5, ge=0, lt=1
+    )
 
     uses_edges = False
 

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from purigraph.classifiers.propagation import Pattern, propagate
+from purigraph.kernels.csr import Pattern
+from purigraph.kernels.propagation import propagate
 
 
 def polynomial_filter(

@@ -187,7 +187,7 @@ def _edges(arrays: dict[str, Array], num_nodes: int, path: str | Path) -> tuple[
     if loops.any():
         both = torch.cat([both, edge_index[:, loops]], dim=1)
         both_weight = torch.cat([both_weight, entries.weight[loops]])
-        order = torch.argsort(both[0] * num_nodes + both[1], stable=True)
+        order = torch.from_numpy(np.lexsort((_numpy(both[1]), _numpy(both[0]))))
         both, both_weight = both[:, order], both_weight[order]
     return both, None if weight is None else both_weight
 

@@ -32,23 +32,18 @@ class Overlay:
     def __init__(self, graph: PairGraph, codes: Tensor) -> None:
         self.codes = codes
         self.pairs = pair_codes.decode(codes, graph.num_nodes)
-        in_graph = graph.find(codes)
-        is_new = in_graph < 0
-        merged, at_graph, at_new = pair_codes.merge(graph.codes, codes[is_new])
-        position = torch.empty_like(codes)
-        position[is_new] = at_new
-        position[~is_new] = at_graph[in_graph[~is_new]]
+        merged, at_graph, self._position = pair_codes.merge(graph.codes, codes)
         self._before = graph.weight.new_zeros(len(merged))
         self._before[at_graph] = 1.0
+        # An edge is taken away, another pair put in.
+        self._sign = 1 - 2 * self._before.index_select(0, self._position)
         whole = graph.weight.new_ones(len(merged))
         whole[at_graph] = graph.weight
-        self._sign = torch.where(is_new, 1.0, -1.0).to(graph.weight.dtype)
-        self._position = position
         union = PairGraph.from_codes(graph.num_nodes, merged, whole)
         self.edge_index = list_edges(union)
         self._pair = union.csr.pair
         self.whole_weight = whole.index_select(0, self._pair)
-        self._entries = union.csr.entries[:, position]
+        self._entries = union.csr.entries.index_select(1, self._position)
 
     def presence(self, flip_weight: Tensor) -> Tensor:
         """(2E',) in [0, 1]: to what share the entries are there when the block's pairs are flipped by (B,)."""
@@ -57,4 +52,5 @@ class Overlay:
 
     def flip_gradient(self, gradient: Tensor) -> Tensor:
         """(B,) the gradient with respect to the flips, from (2E',) that with respect to `presence`."""
-        return self._sign * (gradient[self._entries[0]] + gradient[self._entries[1]])
+        first, second = self._entries
+        return self._sign * (gradient.index_select(0, first) + gradient.index_select(0, second))

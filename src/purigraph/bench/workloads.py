@@ -189,7 +189,7 @@ class PrbcdOnGcn(Workload):
             epochs=self.epochs,
             epochs_resampling=self.epochs,
             max_final_samples=1,
-            loss="tanh-margin",
+            loss="tanh_margin",
             log=False,
         )
         torch.manual_seed(0)

@@ -9,6 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from purigraph.kernels.sorted_lists import merge
+
+__all__ = ["decode", "encode", "merge"]
+
 Integers = npt.NDArray[np.integer[Any]]
 
 
@@ -53,19 +57,3 @@ def decode(codes: Tensor | Integers, num_nodes: int) -> Tensor | Integers:
         # Multiplying is several times faster than dividing again for the remainder.
         return torch.stack([i, codes - i * num_nodes])
     return np.stack(np.divmod(codes, num_nodes))
-
-
-def merge(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Merge two sorted lists of codes without a common one without sorting them again.
-
-    Every code's place is its own rank plus the number of the other list's codes before it.
-
-    Returns:
-        (L + R,) the merged codes, and where each side landed: (L,) and (R,).
-    """
-    at_left = torch.arange(len(left), device=left.device) + torch.searchsorted(right, left)
-    at_right = torch.arange(len(right), device=left.device) + torch.searchsorted(left, right)
-    merged = left.new_empty(len(left) + len(right))
-    merged[at_left] = left
-    merged[at_right] = right
-    return merged, at_left, at_right

@@ -10,6 +10,7 @@ from torch import Tensor
 from purigraph.errors import GraphError
 from purigraph.graph import pair_codes
 from purigraph.kernels.csr import SymmetricPattern
+from purigraph.kernels.sorted_lists import count_below
 
 
 class PairGraph:
@@ -100,7 +101,7 @@ class PairGraph:
         """Return the position of every code among the pairs, -1 where there is no such pair."""
         if self.num_pairs == 0:
             return torch.full_like(codes, -1)
-        position = torch.searchsorted(self.codes, codes).clamp_(max=self.num_pairs - 1)
+        position = count_below(self.codes, codes).clamp_(max=self.num_pairs - 1)
         return torch.where(self.codes[position] == codes, position, -1)
 
     def degree(self) -> Tensor:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from purigraph.graph import pair_codes
 from purigraph.graph.distinct_integers import distinct_integers
+from purigraph.kernels.sorted_lists import count_below
 
 
 class PairSpace:
@@ -52,7 +53,7 @@ class PairSpace:
 
     def codes(self, number: Tensor) -> Tensor:
         """Return the codes of pairs by their number."""
-        row = torch.searchsorted(self._starts, number, right=True) - 1
+        row = count_below(self._starts, number, or_equal=True) - 1
         column = number - self._starts[row] + row + 1
         return pair_codes.encode(self._nodes[row], self._nodes[column], self._num_nodes).to(self._device)
 
@@ -69,7 +70,7 @@ class PairSpace:
     def sample(self, count: int, generator: torch.Generator, taken: Tensor | None = None) -> Tensor:
         """Draw codes uniformly without replacement, ascending; fewer only where no more are free.
 
-        A draw picks positions among the numbers that are free, and a binary search turns them into numbers: nothing
+        A draw picks positions among the numbers that are free, and a walk along the taken ones turns them into numbers: nothing
         is drawn in vain.
 
         Args:
@@ -82,7 +83,7 @@ class PairSpace:
         position = distinct_integers(free, min(count, free), generator)
         # A position's number is the position plus the number of taken ones before it.
         free_before = gone - torch.arange(len(gone))
-        codes = self.codes(position + torch.searchsorted(free_before, position, right=True))
+        codes = self.codes(position + count_below(free_before, position, or_equal=True))
         return codes if self._is_ascending else codes.sort().values
 
     def _taken_numbers(self, taken: Tensor) -> Tensor:

@@ -124,7 +124,7 @@ class Pretrained(Configured, nn.Module, ABC):
                 "class that was saved."
             )
         tensors, _ = read_tensors(path / WEIGHTS_FILE)
-        model = cls._build(document["config"], path)
+        model = cls._from_config(document["config"], path)
         dtype = _read_dtype(document["dtype"], path)
         if dtype is not None:
             model.to(dtype)
@@ -154,7 +154,7 @@ class Pretrained(Configured, nn.Module, ABC):
             return str(api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=commit_message))
 
     @classmethod
-    def _build(cls: type[Self], config: Mapping[str, Any], path: Path) -> Self:
+    def _from_config(cls: type[Self], config: Mapping[str, Any], path: Path) -> Self:
         try:
             # The initial weights are overwritten at once: don't let them move the caller's random numbers.
             with torch.random.fork_rng(devices=[]):

@@ -10,9 +10,9 @@ from torch_geometric.data import Data
 
 from helpers import pair_graphs
 from purigraph.errors import GraphError, ModelFileError
-from purigraph.tensor_files import read_tensors, write_tensors
 from purigraph.graph import PairGraph, read_data
 from purigraph.graph.perturbation import Perturbation
+from purigraph.tensor_files import read_tensors, write_tensors
 
 
 @st.composite

@@ -48,7 +48,7 @@ def training_epoch(
     count = round(injection * graph.num_pairs)
     negative = negative_sampling(edge_index, graph.num_nodes, 2 * count, force_undirected=True)
     negative = negative[:, negative[0] < negative[1]]
-    codes = torch.unique(pair_codes.encode(*negative, graph.num_nodes))
+    codes = torch.unique(pair_codes.encode(negative[0], negative[1], graph.num_nodes))
     merged, at_original, _ = pair_codes.merge(graph.codes, codes)
     is_original = torch.zeros(len(merged), dtype=torch.bool)
     is_original[at_original] = True

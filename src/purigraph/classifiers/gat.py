@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,8 @@ class GAT(Classifier):
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
+
+    trial_settings = MappingProxyType({"hidden_channels": 8})
 
     hidden_channels: int = setting("The width of the hidden layers, all heads together.", default=64, ge=1)
     num_layers: int = setting("The number of layers.", default=2, ge=1)

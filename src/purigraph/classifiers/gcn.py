@@ -22,12 +22,14 @@ class GCN(Classifier):
     $$H^{(l+1)} = \sigma\bigl(\tilde D^{-1/2} (A + I) \tilde D^{-1/2} H^{(l)} W^{(l)} + b^{(l)}\bigr)$$
 
     with $\tilde D_{ii} = 1 + \sum_j A_{ij}$ and $\sigma$ = ReLU, none after the last layer. The same function
-    as a stack of PyG's `GCNConv`, some six times faster where edge weights need gradients (see `purigraph.kernels.propagation`).
+    as a stack of PyG's `GCNConv`, some six times faster where edge weights need gradients (see
+    `purigraph.kernels.propagation`).
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
 
     paper_hyper = MappingProxyType({"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3}})
+    trial_settings = MappingProxyType({"hidden_channels": 8})
 
     hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
     num_layers: int = setting("The number of layers.", default=2, ge=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import MappingProxyType
 
 from torch import Tensor, nn
 
@@ -21,6 +22,8 @@ class MLP(Classifier):
 
     Shapes: x (N, F) gives (N, C).
     """
+
+    trial_settings = MappingProxyType({"hidden_channels": 8})
 
     hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
     num_layers: int = setting("The number of linear layers.", default=2, ge=1)

@@ -41,6 +41,7 @@ class SoftMedianGDC(Classifier):
     paper_hyper = MappingProxyType(
         {"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1}}
     )
+    trial_settings = MappingProxyType({"hidden_channels": 8})
 
     hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
     num_layers: int = setting("The number of layers.", default=2, ge=1)

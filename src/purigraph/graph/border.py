@@ -148,7 +148,7 @@ def _mean_per_pair(values: Tensor, undirected: Undirected) -> Tensor:
     if undirected.off_diagonal is not None:
         values = values[undirected.off_diagonal]
     total = values.new_zeros(undirected.graph.num_pairs).index_add(0, undirected.position, values)
-    return total / undirected.count.to(values.dtype)
+    return total / undirected.multiplicity.to(values.dtype)
 
 
 def _check_weight_form(edge_weight: Tensor, num_entries: int) -> None:

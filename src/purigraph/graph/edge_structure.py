@@ -44,14 +44,14 @@ class Undirected(NamedTuple):
         pair: (M,) int64, the pair of every entry; -1 for a self-loop.
         off_diagonal: (M',) int64, the entries that are no self-loops; None where all are none.
         position: (M',) int64, their pairs.
-        count: (E,) int64, the number of entries of every pair, 1 or 2; the same for all.
+        multiplicity: (E,) int64, the number of entries of every pair, 1 or 2; the same for all.
     """
 
     graph: PairGraph
     pair: Tensor
     off_diagonal: Tensor | None
     position: Tensor
-    count: Tensor
+    multiplicity: Tensor
 
 
 class EdgeStructure:
@@ -106,8 +106,8 @@ class EdgeStructure:
                 f"edge {edge_index[:, column].tolist()} (column {column}) is listed more than once: "
                 "merge duplicates with torch_geometric.utils.coalesce first."
             )
-        count = num_forward + num_backward
-        single = count == 1
+        multiplicity = num_forward + num_backward
+        single = multiplicity == 1
         if single.any() and not single.all():
             column = first_column(single[position], off_diagonal)
             raise GraphError(
@@ -118,7 +118,7 @@ class EdgeStructure:
         if off_diagonal is not None:
             pair = torch.full((edge_index.shape[1],), -1, dtype=torch.int64, device=edge_index.device)
             pair[off_diagonal] = position
-        return Undirected(PairGraph.from_codes(self.num_nodes, codes), pair, off_diagonal, position, count)
+        return Undirected(PairGraph.from_codes(self.num_nodes, codes), pair, off_diagonal, position, multiplicity)
 
 
 _structures: Memo[EdgeStructure] = Memo(8)
@@ -157,8 +157,8 @@ def list_edges(graph: PairGraph) -> Tensor:
     edge_index = torch.stack([csr.row, csr.col.long()])
     structure = EdgeStructure(edge_index, graph.num_nodes)
     pair = csr.pair.long()
-    count = torch.full((graph.num_pairs,), 2, device=graph.device)
-    structure.undirected = Undirected(graph.with_weight(torch.ones_like(graph.weight)), pair, None, pair, count)
+    twice = torch.full((graph.num_pairs,), 2, device=graph.device)
+    structure.undirected = Undirected(graph.with_weight(torch.ones_like(graph.weight)), pair, None, pair, twice)
     # The list is sorted by source. Its mirror image is sorted by target, and has the same pattern.
     structure.by_target = ByTarget(*csr.by_column, is_edge=None)
     remember(edge_index, structure)

@@ -60,7 +60,7 @@ class PairGraph:
     def codes(self) -> Tensor:
         """(E,) int64, the code of every pair (see `pair_codes`): ascending, so that `searchsorted` finds a pair."""
         if "codes" not in self._derived:
-            self._derived["codes"] = pair_codes.encode(*self.pairs, self.num_nodes)
+            self._derived["codes"] = pair_codes.encode(self.pairs[0], self.pairs[1], self.num_nodes)
         codes: Tensor = self._derived["codes"]
         return codes
 

@@ -70,8 +70,8 @@ class PairSpace:
     def sample(self, count: int, generator: torch.Generator, taken: Tensor | None = None) -> Tensor:
         """Draw codes uniformly without replacement, ascending; fewer only where no more are free.
 
-        A draw picks positions among the numbers that are free, and a walk along the taken ones turns them into numbers: nothing
-        is drawn in vain.
+        A draw picks positions among the numbers that are free, and a walk along the taken ones turns them into
+        numbers: nothing is drawn in vain.
 
         Args:
             count: How many.

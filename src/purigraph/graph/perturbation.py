@@ -193,11 +193,11 @@ class Perturbation:
 
     @cached_property
     def _added_codes(self) -> Tensor:
-        return pair_codes.encode(*self.added, self.num_nodes)
+        return pair_codes.encode(self.added[0], self.added[1], self.num_nodes)
 
     @cached_property
     def _removed_codes(self) -> Tensor:
-        return pair_codes.encode(*self.removed, self.num_nodes)
+        return pair_codes.encode(self.removed[0], self.removed[1], self.num_nodes)
 
     def __len__(self) -> int:
         return self.added.shape[1] + self.removed.shape[1]
@@ -234,7 +234,7 @@ def _codes(num_nodes: int, pairs: Tensor, name: str) -> Tensor:
     if loop.any():
         pair = pairs[:, loop][:, 0].tolist()
         raise GraphError(f"{name} holds the self-loop {pair}: a flip joins or parts two different nodes.")
-    codes: Tensor = torch.unique(pair_codes.encode(*pairs, num_nodes))
+    codes: Tensor = torch.unique(pair_codes.encode(pairs[0], pairs[1], num_nodes))
     return codes
 
 

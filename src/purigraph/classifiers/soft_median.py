@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections.abc import Sequence
 from types import MappingProxyType
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from purigraph.classifiers.base import Classifier, NodeFeatures, registry
+from purigraph.classifiers.base import registry
 from purigraph.classifiers.edges import Edges
-from purigraph.classifiers.first_layer import FirstLayer
+from purigraph.classifiers.layered import Aggregate, LayeredClassifier, zero_biases
 from purigraph.kernels.csr import Pattern
 from purigraph.kernels.diffusion import Diffusion, pagerank
 from purigraph.kernels.exponent import LARGEST_EXPONENT
@@ -22,7 +22,7 @@ from purigraph.settings import setting
 
 
 @registry.register("soft-median")
-class SoftMedianGDC(Classifier):
+class SoftMedianGDC(LayeredClassifier):
     r"""Soft Median with graph diffusion, by `Geisler et al. (2021) <https://arxiv.org/abs/2110.14038>`_.
 
     The adjacency is replaced by personalised PageRank $S = \alpha (I - (1-\alpha) \tilde A)^{-1}$, of which every row
@@ -41,43 +41,29 @@ class SoftMedianGDC(Classifier):
     paper_hyper = MappingProxyType(
         {"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1}}
     )
-    trial_settings = MappingProxyType({"hidden_channels": 8})
 
-    hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
-    num_layers: int = setting("The number of layers.", default=2, ge=1)
     temperature: float = setting("T.", default=0.2, gt=0)
     alpha: float = setting("The teleport probability.", default=0.15, gt=0, lt=1)
     top_k: int = setting("k.", default=64, ge=1)
-    dropout: float = setting("The share that is dropped after every hidden layer.", default=0.5, ge=0, lt=1)
-    input_dropout: float = setting("The share of the features that is dropped.", default=0.0, ge=0, lt=1)
     tolerance: float = setting("Of the diffusion; see `purigraph.kernels.diffusion.pagerank`.", default=1e-4, gt=0)
     exact_below: int = setting(
         "With fewer nodes than this the diffusion is an exact inverse, N x N.", default=1000, ge=0
     )
 
-    def _build(self) -> None:
-        widths = [self.in_channels, *[self.hidden_channels] * (self.num_layers - 1), self.out_channels]
-        self.first = FirstLayer(widths[0], widths[1], bias=False, dropout=self.input_dropout)
-        self.others = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
-        self.biases = nn.ParameterList(nn.Parameter(torch.zeros(width)) for width in widths[1:])
-        self.drop = nn.Dropout(self.dropout)
+    def _build_aggregation(self, widths: Sequence[int]) -> None:
+        self.biases = zero_biases(widths)
         # Training meets the same two graphs in every epoch.
         self._diffusions: Memo[Diffusion] = Memo(2)
-        for layer in (self.first, *self.others):
-            nn.init.xavier_uniform_(layer.weight)
 
-    def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """Classify every node; see `Classifier.forward`."""
-        h: Tensor = self.first(x)
-        diffusion = self._diffusions.get(edge_index, *_context(h)) if edge_weight is None else None
+    def _aggregation(self, edge_index: Tensor, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
+        # What a diffusion depends on besides the edges.
+        context = h.shape[0], h.dtype, h.device
+        diffusion = self._diffusions.get(edge_index, *context) if edge_weight is None else None
         if diffusion is None:
             diffusion = self.diffuse(Edges(edge_index, edge_weight, h.shape[0], h.dtype))
             if edge_weight is None:
-                self._diffusions.put(edge_index, diffusion, *_context(h))
-        h = soft_median(h, diffusion, self.temperature) + self.biases[0]
-        for layer, bias in zip(self.others, list(self.biases)[1:], strict=True):
-            h = soft_median(layer(self.drop(h.relu())), diffusion, self.temperature) + bias
-        return h
+                self._diffusions.put(edge_index, diffusion, *context)
+        return lambda number, h: soft_median(h, diffusion, self.temperature) + self.biases[number]
 
     def diffuse(self, edges: Edges) -> Diffusion:
         """Return the graph that is aggregated over: k weighted neighbours per node, their weights summing to 1."""
@@ -110,8 +96,3 @@ def soft_median(h: Tensor, neighbours: Diffusion, temperature: float) -> Tensor:
     mass = weight * (exponent - shift).clamp(max=LARGEST_EXPONENT).exp()
     value = mass * (weight.sum(1) / mass.sum(1)).unsqueeze(1)
     return propagate(pattern, value.reshape(-1), h)
-
-
-def _context(h: Tensor) -> tuple[object, ...]:
-    """What a diffusion depends on besides the edges."""
-    return h.shape[0], h.dtype, h.device

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PURIGRAPH_TEST_THREADS ?= 2
 
-.PHONY: setup demo test lint types imports check bench clean
+.PHONY: setup demo test lint types imports check api bench clean
 
 setup: $(READY)
 
@@ -32,6 +32,10 @@ imports: $(READY)
 	$(BIN)/lint-imports
 
 check: lint types imports test
+
+api: $(READY)
+	$(BIN)/python docs/make_api_page.py
+	$(BIN)/python -m purigraph.cli.setting_lists
 
 bench: $(READY)
 	$(BIN)/purigraph bench

@@ -12,11 +12,11 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from purigraph.checkpoints import Checkpoint, optimizer_tensors, restore_optimizer
 from purigraph.errors import InputError, ModelFileError, PurigraphError, UnknownNameError
 from purigraph.files import atomic_path, read_json, sha256, write_json
-from purigraph.tensor_files import read_tensors
 from purigraph.metrics import accuracy, ranking_scores
 from purigraph.progress import progress
 from purigraph.registry import Registry
 from purigraph.settings import Settings
+from purigraph.tensor_files import read_tensors
 
 
 def test_registry_finds_lists_and_explains() -> None:

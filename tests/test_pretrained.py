@@ -16,22 +16,19 @@ from torch import nn
 from purigraph.classifiers import GAT, GCN, Classifier, load
 from purigraph.errors import ModelFileError
 from purigraph.pretrained import CONFIG_FILE, WEIGHTS_FILE, Pretrained
+from purigraph.settings import setting
 
 
-class Tiny(Pretrained, nn.Module):
+class Tiny(Pretrained):
     """A linear map, a counter and a mask."""
 
-    def __init__(self, *, size: int = 2, scale: float = 0.1) -> None:
-        super().__init__()
-        if size < 1:
-            raise ValueError("size must be positive")
-        self.size, self.scale = size, scale
-        self.linear = nn.Linear(size, 1)
+    size: int = setting("Inputs.", default=2, ge=1)
+    scale: float = setting("Anything.", default=0.1)
+
+    def _build(self) -> None:
+        self.linear = nn.Linear(self.size, 1)
         self.register_buffer("count", torch.tensor(3))
         self.register_buffer("mask", torch.tensor([True, False]))
-
-    def _config(self) -> dict[str, Any]:
-        return {"size": self.size, "scale": self.scale}
 
 
 @pytest.fixture
@@ -81,12 +78,12 @@ def test_registered_classes_are_known_by_name(tmp_path):
     assert type(load(tmp_path)) is GCN
 
 
-def test_saving_leaves_other_files_and_an_old_model_if_it_fails(folder, monkeypatch):
+def test_saving_leaves_other_files_and_an_old_model_if_it_fails(folder):
     (folder / "README.md").write_text("mine")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
     broken = Tiny()
-    monkeypatch.setattr(broken, "_config", lambda: {"size": {1, 2}})
+    broken.provenance = {"seed": {1, 2}}  # no JSON
     with pytest.raises(TypeError):
         broken.save_pretrained(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -119,7 +116,7 @@ def test_wrong_tensors_are_named(folder, changes, message):
     [
         ({"class": "classifier/gat"}, r"holds a classifier/gat, not a \S*Tiny"),
         ({"config": {"size": 2, "depth": 1}}, "does not describe a Tiny .* 'depth'"),
-        ({"config": {"size": 0}}, "does not describe a Tiny .*: size must be positive"),
+        ({"config": {"size": 0}}, "does not describe a Tiny .*: Tiny: size=0 is not valid"),
         ({"config": {"size": 3}}, r"'linear.weight' should have the shape \(1, 3\), but has \(1, 2\)"),
         ({"config": [2]}, "'config' an object, not str and list"),
         ({"dtype": "int64"}, "'int64' is no floating-point dtype"),
@@ -190,7 +187,7 @@ def test_base_and_wrong_classes_say_so(tmp_path):
 
 
 def test_load_refuses_what_is_no_classifier(folder):
-    with pytest.raises(ModelFileError, match=r"holds no registered classifier, but a \S*Tiny"):
+    with pytest.raises(ModelFileError, match=r"holds a \S*Tiny, not a classifier that is registered"):
         load(folder)
 
 

@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, models
 
 import purigraph as pg
-from purigraph.errors import InputError, UnsupportedModelError
-from purigraph.graph import PairGraph, read_data
+from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
+from purigraph.graph import PairGraph, as_pair_graph, read_data
 from purigraph.graph.sampling import sample_non_edges
 from purigraph.purifiers import Purifier
 
@@ -90,28 +90,57 @@ def test_what_can_t_be_protected_is_refused(trained: pg.GPRGAE) -> None:
     with pytest.raises(InputError, match="between 0 and 1"):
         pg.protect(gcn(), trained, threshold=1.5)
 
-    class Adding(Purifier):
-        adds_edges = True
+    with pytest.raises(NotFittedError, match="has not been fitted"):
+        pg.protect(gcn(), pg.GPRGAE(in_channels=24))
 
-        def purify(self, x: Tensor, graph: pg.PairGraph) -> pg.PairGraph:
-            return graph
 
-    with pytest.raises(UnsupportedModelError, match="can add edges"):
-        pg.protect(gcn(), Adding())
+class TwoHops(Purifier):
+    """Adds an edge between nodes with a common neighbour; its weight is the clipped entry of A + A A."""
+
+    @property
+    def adds_edges(self) -> bool:
+        return True
+
+    def purify(self, x: Tensor, graph: pg.PairGraph) -> pg.PairGraph:
+        i, j = graph.pairs
+        adjacency = torch.zeros(graph.num_nodes, graph.num_nodes).index_put((i, j), graph.weight)
+        adjacency = adjacency + adjacency.t()
+        upper = (adjacency + adjacency @ adjacency).clamp(max=1).triu(1)
+        pairs = (upper > 0).nonzero().t()
+        return pg.PairGraph(graph.num_nodes, pairs, upper[pairs[0], pairs[1]])
+
+
+def test_a_purifier_that_adds_edges_returns_them(data: Data) -> None:
+    path = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1, 1], [1, 2, 1]]), edge_attr=torch.ones(3, 2))
+    result = TwoHops()(path)
+    assert sorted(map(tuple, result.edge_index.t().tolist())) == [
+        (0, 1),
+        (0, 2),
+        (1, 0),
+        (1, 1),
+        (1, 2),
+        (2, 0),
+        (2, 1),
+    ]
+    assert "edge_attr" not in result
+    assert path.edge_index.shape == (2, 3)
     with pytest.raises(InputError, match="can add edges"):
-        Adding()(torch.ones(2, 1), torch.tensor([[0], [1]]))
+        TwoHops()(path.x, path.edge_index)
+    with pytest.raises(InputError, match="can add edges"):
+        TwoHops().relaxed(path.x, path.edge_index, torch.ones(3), torch.ones(3))
 
 
-def test_a_purifier_that_adds_edges_returns_them() -> None:
-    class Complete(Purifier):
-        adds_edges = True
-
-        def purify(self, x: Tensor, graph: pg.PairGraph) -> pg.PairGraph:
-            pairs = torch.ones(graph.num_nodes, graph.num_nodes).triu(1).nonzero().t()
-            return pg.PairGraph(graph.num_nodes, pairs)
-
-    result = Complete()(Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0], [1]])))
-    assert result.edge_index.shape == (2, 6)
+def test_what_adds_edges_protects_through_the_graph_it_returns(data: Data) -> None:
+    classifier, purifier = gcn().eval(), TwoHops()
+    model = pg.protect(classifier, purifier)
+    purified = purifier(data)
+    assert purified.edge_index.shape[1] > data.edge_index.shape[1]
+    expected = classifier(data.x, purified.edge_index, edge_weight=purified.edge_weight)
+    torch.testing.assert_close(model(data.x, data.edge_index), expected)
+    there = as_pair_graph(data).edge_index()[0]  # sorted, so that a pair's two entries can be switched off together
+    keep = (there.sum(0) % 5 != 0).float()
+    found = model.relaxed(data.x, there, torch.ones_like(keep), keep)
+    torch.testing.assert_close(found, model(data.x, there[:, keep > 0]))
 
 
 def test_pyg_s_own_attack_runs_around_a_protected_model(trained: pg.GPRGAE, data: Data) -> None:
@@ -186,5 +215,5 @@ def test_any_purifier_can_be_attacked_by_parts(data: Data) -> None:
 
 
 def test_a_folder_is_no_purifier() -> None:
-    with pytest.raises(InputError, match="from_pretrained"):
+    with pytest.raises(InputError, match="purifiers.load"):
         pg.protect(gcn(), "my-purifier")  # type: ignore[arg-type]

@@ -49,7 +49,7 @@ class Pretrained(Configured, nn.Module, ABC):
     """
 
     #: The table of this kind of component.
-    registry: ClassVar[SavedComponents[Any]]
+    registry: ClassVar[SavedComponents[Any] | None] = None
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -67,8 +67,10 @@ class Pretrained(Configured, nn.Module, ABC):
     @classmethod
     def _identity(cls) -> str:
         """Return what `class` says in the configuration; compared, never imported."""
-        name = cls.registry.name_of(cls)
-        return f"{cls.__module__}.{cls.__qualname__}" if name is None else f"{cls.registry.kind}/{name}"
+        name = None if cls.registry is None else cls.registry.name_of(cls)
+        if cls.registry is None or name is None:
+            return f"{cls.__module__}.{cls.__qualname__}"
+        return f"{cls.registry.kind}/{name}"
 
     def extra_repr(self) -> str:
         """Return the settings, for `print(model)`."""
@@ -111,10 +113,10 @@ class Pretrained(Configured, nn.Module, ABC):
             ModelFileError: The files are missing, damaged or foreign, belong to another class, or one of the
                 tensors is missing, superfluous or has another shape or dtype than the configuration says.
         """
-        if inspect.isabstract(cls):
+        if inspect.isabstract(cls) or cls is Pretrained:
             raise ModelFileError(
-                f"{cls.__name__} is an abstract base: use purigraph.{cls.registry.kind}s.load(folder), or call "
-                "from_pretrained on the class that was saved."
+                f"{cls.__name__} is an abstract base: call from_pretrained on the class that was "
+                "saved, or load of its package, which finds the class."
             )
         path = local_folder(folder, revision)
         document = read_document(path)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-
 #: How long work must take before its progress is shown without being asked for.
 PATIENCE_SECONDS = 5.0
 
@@ -72,13 +71,14 @@ class _Patient(Reporter):
     """Says nothing until the work has taken `seconds`, then becomes a bar or lines."""
 
     def __init__(self, console: Console, title: str, total: int, seconds: float) -> None:
-        self._make = lambda: (_Bar if console.is_terminal else _Lines)(console, title, total)
+        self._console, self._title, self._total = console, title, total
         self._due = time.monotonic() + seconds
         self._shown: Reporter | None = None
 
     def update(self, done: int, **values: float) -> None:
         if self._shown is None and time.monotonic() >= self._due:
-            self._shown = self._make()
+            kind = _Bar if self._console.is_terminal else _Lines
+            self._shown = kind(self._console, self._title, self._total)
         if self._shown is not None:
             self._shown.update(done, **values)
 

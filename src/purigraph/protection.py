@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.model_checks import refuse_caches
 from purigraph.purifiers import Purifier
 
@@ -16,7 +16,7 @@ class Protected(nn.Module):
     """A classifier that sees every graph through a purifier; differentiable end to end.
 
     `forward(x, edge_index, edge_weight=None, ...)` purifies the graph, then calls the classifier with the purified
-    weights and whatever else was given. Made by `protect`, which checks that the two fit.
+    edges and weights and whatever else was given. Made by `protect`, which checks that the two fit.
     """
 
     def __init__(
@@ -31,8 +31,17 @@ class Protected(nn.Module):
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
     ) -> Any:
-        """The classifier's output on the purified graph."""
-        return self._classify(x, edge_index, self.purifier(x, edge_index, edge_weight), *args, **kwargs)
+        """Return the classifier's output on the purified graph."""
+        return self._classify(x, *self.purifier.purify_edges(x, edge_index, edge_weight), *args, **kwargs)
+
+    def relaxed(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Return the output where edges are there only in part, to the shares `presence` (M,); see `Purifier.relaxed`.
+
+        Attacks search for their flips here. With presences of 0 and 1 it is `forward` on the edges that are there.
+        """
+        return self._classify(x, *self.purifier.purify_edges(x, edge_index, edge_weight, presence), *args, **kwargs)
 
     def _classify(self, x: Tensor, edge_index: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Any:
         if self.threshold is not None:
@@ -41,22 +50,12 @@ class Protected(nn.Module):
         assert self.weight_arg is not None
         return self.classifier(x, edge_index, *args, **{self.weight_arg: weight}, **kwargs)
 
-    def relaxed(
-        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor, *args: Any, **kwargs: Any
-    ) -> Any:
-        """The output where edges are there only in part, to the shares `presence` (M,); see `Purifier.relaxed`.
-
-        Attacks look for their flips here. With presences of 0 and 1 it is `forward` on the edges that are there.
-        """
-        weight = self.purifier.relaxed(x, edge_index, edge_weight, presence)
-        return self._classify(x, edge_index, weight, *args, **kwargs)
-
     def unprotected(self) -> nn.Module:
-        """The classifier alone, called as this model is: what a transferred attack is found on."""
+        """Return the classifier alone, called as this model is: what a transferred attack is found on."""
         return Unprotected(self.classifier, self.weight_arg)
 
     def with_purifier(self, purifier: Purifier) -> Protected:
-        """The same classifier behind another purifier (say, with other settings)."""
+        """Return the same classifier behind another purifier (say, with other settings)."""
         return Protected(self.classifier, purifier, self.weight_arg, self.threshold)
 
     def extra_repr(self) -> str:
@@ -78,7 +77,7 @@ class Unprotected(nn.Module):
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
     ) -> Any:
-        """The classifier's output."""
+        """Return the classifier's output."""
         if self.weight_arg is not None:
             return self.classifier(x, edge_index, *args, **{self.weight_arg: edge_weight}, **kwargs)
         kept = edge_index if edge_weight is None else edge_index[:, edge_weight.detach() > 0]
@@ -99,26 +98,30 @@ def protect(
     """Put a purifier in front of a node classifier.
 
     Args:
-        classifier: any PyG-style model called as `classifier(x, edge_index, ..., edge_weight=...)`.
-        purifier: a trained purifier.
-        weight_arg: the name under which the classifier takes edge weights.
-        threshold: for models that take no weights (plain GAT, SAGE, GIN): edges whose purified weight is below it are
+        classifier: Any PyG-style model called as `classifier(x, edge_index, ..., edge_weight=...)`.
+        purifier: A fitted purifier.
+        weight_arg: The name under which the classifier takes edge weights.
+        threshold: For models that take no weights (plain GAT, SAGE, GIN): edges whose purified weight is below it are
             removed instead. Removal has no gradient: attack such a model through another one.
 
     Raises:
-        UnsupportedModelError: when the classifier would not see the purified graph, with the reason and the way out.
+        UnsupportedModelError: If the classifier would not see the purified graph, with the reason and the way out.
+        NotFittedError: If the purifier has not been fitted.
 
     >>> import purigraph as pg
     >>> from torch_geometric.nn.models import GCN
-    >>> model = pg.protect(GCN(16, 8, 2, 3), pg.GPRGAE(in_channels=16))
+    >>> data = pg.datasets.load("synthetic-citation")
+    >>> purifier = pg.GPRGAE(hops=2, node_channels=8, edge_channels=8).fit(data, epochs=1)
+    >>> model = pg.protect(GCN(data.num_features, 8, 2, 7), purifier)
     """
     if not isinstance(purifier, Purifier):
         raise InputError(
-            f"The purifier is a {type(purifier).__name__}: give a trained one, say GPRGAE.from_pretrained(folder)."
+            f"The purifier is a {type(purifier).__name__}: give a fitted one, say purigraph.purifiers.load(folder)."
         )
-    if purifier.adds_edges:
-        raise UnsupportedModelError(
-            f"{type(purifier).__name__} can add edges: purify the Data first, then call the classifier on the result."
+    if not purifier.is_fitted:
+        raise NotFittedError(
+            f"This {type(purifier).__name__} has not been fitted, so it protects nothing: call fit(data) on a trusted "
+            "graph, or load a fitted one with purigraph.purifiers.load(folder)."
         )
     refuse_caches(classifier)
     if threshold is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
@@ -109,7 +109,7 @@ class Components(Registry[type[C]], Generic[C]):
         return component
 
 
-@lru_cache(maxsize=None)
+@cache
 def _foreign(group: str) -> dict[str, EntryPoint]:
     """The entries of other packages; looked up once, as that searches the whole installation."""
     return {canonical(entry.name): entry for entry in entry_points(group=group)}

@@ -129,12 +129,14 @@ class Configured:
         fields = {name: value for name, value in vars(cls).items() if isinstance(value, FieldInfo)}
         bases = tuple(dict.fromkeys(b.settings_class for b in cls.__mro__[1:] if issubclass(b, Configured)))
         hints = _hints(cls, fields)
+        declared: dict[str, Any] = {name: (hints[name], field) for name, field in fields.items()}
         cls.settings_class = create_model(
             cls.__name__,
             __base__=_most_derived(bases),
             __module__=cls.__module__,
             __doc__=None,
-            **{name: (hints[name], field) for name, field in fields.items()},
+            __qualname__=f"{cls.__qualname__}.settings_class",  # so that pickle finds it
+            **declared,
         )
         for name, field in fields.items():
             setattr(cls, name, property(attrgetter(f"settings.{name}"), doc=field.description))
@@ -192,7 +194,9 @@ def _explained(kind: type[Settings], error: ValidationError) -> PurigraphError:
         name = ".".join(str(part) for part in problem["loc"]) or "value"
         cause = problem.get("ctx", {}).get("error")
         if problem["type"] == "extra_forbidden":
-            sentences.append(f"{kind.__name__} has no setting {name!r}: {what_was_meant(name, list(kind.model_fields))}")
+            sentences.append(
+                f"{kind.__name__} has no setting {name!r}: {what_was_meant(name, list(kind.model_fields))}"
+            )
         elif isinstance(cause, PurigraphError):
             return cause
         elif problem["type"] == "missing":

@@ -11,6 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+# Text that does not fit is broken into lines of at least this many characters.
+_LEAST_TEXT = 24
+
 
 @dataclass(frozen=True)
 class Table:
@@ -37,9 +40,7 @@ class Table:
     def render(self, width: int) -> RichTable:
         """Return the table laid out for a terminal of so many characters."""
         cells = [[str(cell) for cell in row] for row in self.rows]
-        widths = [
-            max(len(text) for text in (name[:4], *column)) for name, *column in zip(self.columns, *cells, strict=True)
-        ]
+        widths = self._widths(width)
         gaps = len(self.columns) - 1
         gap = 2 if sum(widths) + 2 * gaps + 2 <= width else 1
         _widen(widths, self.columns, width - sum(widths) - gap * gaps - 2)
@@ -60,7 +61,7 @@ class Table:
         """Print to the standard output, as wide as the terminal allows."""
         console = Console()
         # What does not fit a narrow terminal is wrapped by the terminal itself, not cut off.
-        width = max(console.width, self._least_width())
+        width = max(console.width, self._least_width(console.width))
         Console(width=width).print(self.render(console.width), crop=False)
 
     def markdown(self) -> str:
@@ -70,14 +71,23 @@ class Table:
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
     def __str__(self) -> str:
-        console = Console(width=max(120, self._least_width()))
+        console = Console(width=max(120, self._least_width(120)))
         with console.capture() as capture:
             console.print(self.render(120))
         return capture.get().rstrip()
 
-    def _least_width(self) -> int:
+    def _widths(self, width: int) -> list[int]:
+        """The columns' widths: no figure is broken, and text only in the widest column, if it would not fit."""
         columns = zip(self.columns, *([str(cell) for cell in row] for row in self.rows), strict=True)
-        return sum(max(len(text) for text in (name[:4], *cells)) for name, *cells in columns) + len(self.columns) + 1
+        widths = [max(len(text) for text in (name[:4], *cells)) for name, *cells in columns]
+        excess = sum(widths) + len(widths) + 1 - width
+        if excess > 0:
+            widest = max(range(self.text_columns), key=widths.__getitem__)
+            widths[widest] = min(widths[widest], max(widths[widest] - excess, _LEAST_TEXT))
+        return widths
+
+    def _least_width(self, width: int) -> int:
+        return sum(self._widths(width)) + len(self.columns) + 1
 
 
 def _widen(widths: list[int], headings: Sequence[str], spare: int) -> None:

@@ -22,8 +22,8 @@ def interrupted(*arguments: object) -> Result:
     ("kept", "line"),
     [
         (None, "purigraph: interrupted.\n"),
-        (False, "purigraph: interrupted. Nothing was kept in {} yet: the same command begins anew.\n"),
-        (True, "purigraph: interrupted. The same command goes on from {}.\n"),
+        (False, "purigraph: interrupted. Nothing was kept in {} yet: the same command starts again.\n"),
+        (True, "purigraph: interrupted. The same command resumes from {}.\n"),
     ],
 )
 def test_an_interrupt_is_one_line(
@@ -33,7 +33,8 @@ def test_an_interrupt_is_one_line(
 
     def fit(*_: object, **__: object) -> None:
         if kept:
-            state.touch()
+            state.mkdir()
+            (state / "fit.safetensors").touch()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(GPRGAE, "fit", fit)
@@ -47,18 +48,7 @@ def test_what_an_evaluation_kept_is_named(workshop: Workshop, tmp_path: Path, mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Attack, "__call__", attack)
-    arguments = ["evaluate", workshop.graph, "-c", workshop.gcn, "--folder", tmp_path]
-    assert "begins anew" in interrupted(*arguments).stderr
+    arguments = ["evaluate", workshop.graph, "-c", workshop.gcn, "--checkpoint", tmp_path]
+    assert "starts again" in interrupted(*arguments).stderr
     (tmp_path / "prbcd.checkpoint").touch()
-    assert f"goes on from {tmp_path}" in interrupted(*arguments).stderr
-
-
-def test_later_runs_of_an_attack_are_found(workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def attack(*_: object, **__: object) -> None:
-        (tmp_path / "state.1").touch()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Attack, "__call__", attack)
-    flips = tmp_path / "f.safetensors"
-    result = interrupted("attack", workshop.graph, "-c", workshop.gcn, "-o", flips, "--checkpoint", tmp_path / "state")
-    assert "goes on from" in result.stderr
+    assert f"resumes from {tmp_path}" in interrupted(*arguments).stderr

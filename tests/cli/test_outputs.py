@@ -10,7 +10,7 @@ import pytest
 
 from cli.command_runs import QUICK, Workshop, invoke, refused
 from purigraph import cli
-from purigraph.cli.common import check_output
+from purigraph.cli.outputs import check_output
 from purigraph.errors import InputError
 from purigraph.graph.npz import load_npz
 
@@ -37,7 +37,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (["train", "FILE", "-o", "FILE/below"], "is a file, not a folder"),
         (["train", "FILE", "-o", "new", "--checkpoint", "FILE"], "--checkpoint .* is a file"),
         (["fit", "FILE", "-o", "FILE/below/deeper"], "is a file, not a folder"),
-        (["fit", "FILE", "-o", "new", "--checkpoint", "FOLDER"], "--checkpoint .* is a folder"),
+        (["fit", "FILE", "-o", "new", "--checkpoint", "FILE"], "--checkpoint .* is a file"),
         (["fit", "FILE", "-o", "new", "--checkpoint", "new"], "also another argument"),
         (["purify", "FILE", "-m", "m", "-o", "FOLDER.npz"], "is a folder: give the name of a file"),
         (["purify", "FILE", "-m", "m", "-o", "FILE"], "also another argument"),
@@ -46,10 +46,10 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--start", "f.safetensors"], "also another argument"),
         (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--graph-output", "FILE"], "also another argument"),
         (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--graph-output", "a.txt"], r"ends in \.npz"),
-        (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--checkpoint", "FOLDER"], "is a folder"),
+        (["attack", "FILE", "-c", "c", "-o", "f.safetensors", "--checkpoint", "FILE"], "is a file"),
         (["evaluate", "FILE", "-c", "c", "-o", "FOLDER"], "is a folder"),
         (["evaluate", "FILE", "-c", "c", "-o", "FILE"], "also another argument"),
-        (["evaluate", "FILE", "-c", "c", "--folder", "FILE"], "--folder .* is a file"),
+        (["evaluate", "FILE", "-c", "c", "--checkpoint", "FILE"], "--checkpoint .* is a file"),
         (["bench", "-o", "FOLDER"], "is a folder"),
     ],
 )

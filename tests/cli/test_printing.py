@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from cli.command_runs import Workshop, invoke
-from purigraph.cli.common import print_json, print_table
+from purigraph.cli.outputs import print_json
 from purigraph.evaluation import Evaluation
 from purigraph.evaluation.robust_accuracy import Record
 from purigraph.files import write_json
 from purigraph.graph.perturbation import Perturbation
+from purigraph.tables import Table
 
 
 def test_json_knows_no_infinity(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,7 +30,7 @@ def test_narrow_tables_keep_their_figures(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     row = ["coauthor-physics", "34,493", "247,962", "8,415", "5", "0.93"]
-    print_table("Datasets", ["name", "nodes", "edges", "features", "classes", "homophily of edges"], [row])
+    Table("Datasets", ["name", "nodes", "edges", "features", "classes", "homophily of edges"], [row]).print()
     lines = capsys.readouterr().out.splitlines()
     assert row in [line.split() for line in lines]
     if columns >= 60:

@@ -39,7 +39,7 @@ def test_the_attack_has_a_seed_of_its_own(workshop: Workshop, tmp_path: Path) ->
 
 def test_files_with_several_splits(workshop: Workshop, tmp_path: Path) -> None:
     gcn, flips = tmp_path / "gcn", tmp_path / "f.safetensors"
-    invoke("train", workshop.splits, "-o", gcn, "--split", 1, "--set", "max_epochs=2")
+    invoke("train", workshop.splits, "-o", gcn, "--split", 1, "--set", "epochs=2")
     result = json.loads(invoke("evaluate", workshop.splits, "-c", gcn, *DICE, "--json"))
     assert (result["split"], result["num_targets"]) == (1, 30)
     found = json.loads(invoke("attack", workshop.splits, "-c", gcn, "-o", flips, *DICE, "--json"))
@@ -54,8 +54,8 @@ def test_files_with_several_splits(workshop: Workshop, tmp_path: Path) -> None:
 def test_a_folder_is_not_taken_for_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "synthetic-citation").mkdir()
-    short = ["--set", "max_epochs=1", "--json"]
-    assert json.loads(invoke("train", "synthetic-citation", "-o", "synthetic-citation", *short))["epochs"] == 1
+    short = ["--set", "epochs=1", "--json"]
+    assert json.loads(invoke("train", "synthetic-citation", "-o", "synthetic-citation", *short))["epochs_run"] == 1
 
 
 def test_what_a_file_lacks_is_named(workshop: Workshop, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_what_a_file_lacks_is_named(workshop: Workshop, tmp_path: Path) -> None:
 
 
 def test_training_without_test_nodes_ends_well(workshop: Workshop, tmp_path: Path) -> None:
-    train = ["train", workshop.untested, "-o", tmp_path / "m", "--set", "max_epochs=2"]
+    train = ["train", workshop.untested, "-o", tmp_path / "m", "--set", "epochs=2"]
     text = invoke(*train)
     assert "on validation nodes, there are no test nodes" in text
     assert "Saved to" in text

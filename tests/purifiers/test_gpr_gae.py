@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 import json
 import pickle
 from pathlib import Path
@@ -10,11 +11,14 @@ from torch_geometric.data import Data
 
 import purigraph as pg
 from helpers import communities, random_pair_graph
+from purigraph import checkpoints
 from purigraph.errors import InputError, ModelFileError, NotFittedError
 from purigraph.graph import as_pair_graph
 from purigraph.kernels.reference import reference_step
 from purigraph.metrics import ranking_scores
+from purigraph.purifiers.gpr_gae.links import LinkMap
 from purigraph.purifiers.gpr_gae.perturb import inject, perturb
+from purigraph.purifiers.gpr_gae.training import FitOptions, FitSettings, Training
 
 
 def small(**changes: object) -> pg.GPRGAE:
@@ -142,7 +146,7 @@ def test_early_stop() -> None:
 
 @pytest.mark.parametrize("passes", [1, 2])
 def test_a_resumed_run_ends_with_the_same_bits(tmp_path: Path, passes: int) -> None:
-    data, path = communities(), tmp_path / "run.safetensors"
+    data, path = communities(), tmp_path / "run"
     whole = small().fit(data, epochs=8, symmetry_passes=passes)
     small().fit(data, epochs=5, checkpoint=path, symmetry_passes=passes)
     resumed = small().fit(data, epochs=8, checkpoint=path, symmetry_passes=passes)
@@ -159,7 +163,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
     """In the middle of an epoch, before and after its random draws."""
     from purigraph.purifiers.gpr_gae import training
 
-    data, path = communities(), tmp_path / "run.safetensors"
+    data, path = communities(), tmp_path / "run"
     whole = small().fit(data, epochs=7)
     real, calls = getattr(training, name), [0]
 
@@ -170,7 +174,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
         return real(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(training, name, interrupted)
-    monkeypatch.setattr(training, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(checkpoints, "SECONDS_BETWEEN", 0.0)
     with pytest.raises(KeyboardInterrupt):
         small().fit(data, epochs=7, checkpoint=path)
     assert path.exists()
@@ -179,7 +183,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
 
 
 def test_a_checkpoint_belongs_to_its_data(tmp_path: Path) -> None:
-    data, path = communities(), tmp_path / "run.safetensors"
+    data, path = communities(), tmp_path / "run"
     small().fit(data, epochs=3, checkpoint=path)
     other_features, other_weights = data.clone(), data.clone()
     other_features.x = 2 * data.x
@@ -191,9 +195,22 @@ def test_a_checkpoint_belongs_to_its_data(tmp_path: Path) -> None:
         small().fit(data, epochs=2, checkpoint=path)
 
 
-def test_batch_ratio_trains_on_a_share_of_the_pairs() -> None:
-    purifier = small().fit(communities(), epochs=60, batch_ratio=0.2)
-    assert purifier.report.auc > 0.55
+def test_batch_ratio_trains_on_a_share_of_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    class Spy(LinkMap):
+        def logits(self, h, graph, scored=None, first_codes=None):  # type: ignore[no-untyped-def]
+            seen.append((graph if scored is None else scored).num_pairs)
+            return super().logits(h, graph, scored, first_codes)
+
+    monkeypatch.setattr("purigraph.purifiers.gpr_gae.links.LinkMap", Spy)
+    run = Training(small(), communities(), settings=FitSettings(batch_ratio=0.2, validate_every=100))
+    pairs = run.task.graph.num_pairs
+    for _ in range(60):
+        run.epoch()
+    assert seen == [round(0.2 * pairs) + round(0.2 * round(1.5 * pairs))] * 60
+    run.validate()
+    assert run.auc > 0.55
 
 
 def test_inductive_graphs_are_told_apart_by_node_ids() -> None:
@@ -201,10 +218,17 @@ def test_inductive_graphs_are_told_apart_by_node_ids() -> None:
     data.n_id = torch.arange(data.num_nodes)
     kept = torch.arange(data.num_nodes - 20)
     train = data.subgraph(kept)
-    purifier = small().fit(train, validation=data, epochs=10)
-    assert 0 < purifier.report.auc <= 1
+    counted = [
+        set(one.scored.pairs[:, one.is_original].flatten().tolist())
+        for one in Training(small(), train, data).task.validation_sets
+    ]
+    # Every scored edge touches one of the 20 further nodes, so all other ends are neighbours of them.
+    graph = as_pair_graph(data)
+    touching = (graph.pairs >= data.num_nodes - 20).any(0)
+    assert counted == [set(graph.pairs[:, touching].flatten().tolist())] * len(counted)
     del train.n_id
-    assert small().fit(train, validation=data, epochs=3).report.epochs_run == 3
+    everything = Training(small(), train, data).task.validation_sets[0]
+    assert int(everything.is_original.sum()) == graph.num_pairs > int(touching.sum())
 
 
 @pytest.mark.parametrize(
@@ -214,7 +238,7 @@ def test_inductive_graphs_are_told_apart_by_node_ids() -> None:
         ({"epochs": 0}, "epochs=0 is not valid"),
         ({"masking": 1.0}, "masking=1.0 is not valid"),
         ({"validation": communities(num_features=7)}, "24 features, validation has 7"),
-        ({"nonsense_xyz": 1}, "it knows epochs"),
+        ({"nonsense_xyz": 1}, "it has: epochs"),
     ],
 )
 def test_wrong_settings_say_so(change: dict[str, object], message: str) -> None:
@@ -282,7 +306,7 @@ def test_steps_follow_the_printed_equations(trained: pg.GPRGAE) -> None:
     }
     expected, changes = graph, []
     for _ in range(4):
-        delta = reference_step(data.x.double(), expected, parameters).detach() - expected.weight
+        delta = reference_step(data.x.double(), expected.pairs, expected.weight, parameters).detach() - expected.weight
         changes.append(float(delta.norm() / expected.weight.norm()))
         expected = expected.with_weight(expected.weight + 0.7 * delta)
     result = purifier.trace(data.x.double(), graph, alpha=0.7, tolerance=0, max_steps=4, history=True)
@@ -349,6 +373,10 @@ def test_kept_constants_notice_every_change(trained: pg.GPRGAE) -> None:
     assert torch.equal(pickle.loads(pickle.dumps(purifier))(data).edge_weight, purifier(data).edge_weight)
 
 
+def test_editors_know_the_settings_of_fit() -> None:
+    assert FitOptions.__annotations__.keys() == FitSettings.model_fields.keys()
+
+
 def test_wrong_features_and_untrained_use_say_so(trained: pg.GPRGAE, data: Data, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="trained on 24 features per node"):
         trained(data.x[:, :5], data.edge_index)
@@ -367,7 +395,9 @@ def test_a_saved_purifier_comes_back_bit_by_bit(trained: pg.GPRGAE, data: Data, 
     trained.save_pretrained(tmp_path / "purifier")
     loaded = pg.GPRGAE.from_pretrained(tmp_path / "purifier")
     assert same(bits(trained), bits(loaded))
-    assert loaded.config == trained.config
+    assert loaded.settings == trained.settings
+    assert loaded.is_fitted
+    assert loaded.report == dataclasses.replace(trained.report, seconds=None)
     assert torch.equal(loaded(data).edge_weight, trained(data).edge_weight)
     document = json.loads((tmp_path / "purifier" / "config.json").read_text())
     assert document["config"]["in_channels"] == 24

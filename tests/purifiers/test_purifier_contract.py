@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,19 +13,19 @@ from torch_geometric.data import Data
 
 import purigraph as pg
 from helpers import communities
-from purigraph.graph import PairGraph
-from purigraph.purifiers import Purifier, purifiers
+from purigraph import purifiers
+from purigraph.graph import PairGraph, as_pair_graph
+from purigraph.graph.sampling import sample_non_edges
+from purigraph.purifiers import Purifier
 
-# How to get a ready purifier of every kind in a moment; one that needs no training is just built.
-READY: dict[str, Callable[[], Purifier]] = {
-    "gpr-gae": lambda: pg.GPRGAE(hops=3, node_channels=8, edge_channels=16).fit(communities(), epochs=15),
-}
 _made: dict[str, Purifier] = {}
 
 
 def ready(name: str) -> Purifier:
+    """A small one, fitted in a moment; it says itself how."""
     if name not in _made:
-        _made[name] = READY[name]() if name in READY else purifiers[name]()
+        kind = purifiers.registry[name]
+        _made[name] = kind(**kind.trial_settings).fit(communities(), **kind.trial_fit)
     return _made[name]
 
 
@@ -41,15 +42,26 @@ def shuffled(data: Data, seed: int) -> tuple[Data, torch.Tensor, torch.Tensor]:
     return Data(x=x, edge_index=rename[data.edge_index][:, order]), rename, order
 
 
+def adjacency(purifier: Purifier, data: Data) -> torch.Tensor:
+    """The purified graph as a dense matrix."""
+    result = purifier(data)
+    dense = torch.zeros(data.num_nodes, data.num_nodes, dtype=result.edge_weight.dtype)
+    dense[result.edge_index[0], result.edge_index[1]] = result.edge_weight
+    return dense
+
+
 @every_purifier
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=15)
 def test_renaming_nodes_and_reordering_edges_changes_nothing(name: str, seed: int) -> None:
     data = communities(seed=3)
     purifier = ready(name)
-    other, _, order = shuffled(data, seed)
-    expected = purifier(data.x, data.edge_index)[order]
-    assert torch.allclose(purifier(other.x, other.edge_index), expected, atol=2e-5)
+    other, rename, order = shuffled(data, seed)
+    before, after = adjacency(purifier, data), adjacency(purifier, other)
+    assert torch.allclose(after[rename][:, rename], before, atol=2e-5)
+    if not purifier.adds_edges:
+        expected = purifier(data.x, data.edge_index)[order]
+        assert torch.allclose(purifier(other.x, other.edge_index), expected, atol=2e-5)
 
 
 @every_purifier
@@ -102,22 +114,103 @@ def test_no_edges_and_isolated_nodes(name: str) -> None:
     purifier = ready(name)
     x = communities().x[:5]
     nothing = torch.empty(2, 0, dtype=torch.int64)
-    assert purifier(x, nothing).shape == (0,)
+    edges, weight = purifier.purify_edges(x, nothing)
+    assert edges.shape[1] == weight.shape[0]
     one_edge = torch.tensor([[1], [3]])
-    weight = purifier(x, one_edge)
-    assert weight.shape == (1,)
-    assert torch.isfinite(weight).all()
-    zero = purifier(x, one_edge, torch.zeros(1))
-    assert torch.isfinite(zero).all()
+    for given_weight in (None, torch.zeros(1)):
+        edges, weight = purifier.purify_edges(x, one_edge, given_weight)
+        assert torch.isfinite(weight).all()
+        if not purifier.adds_edges:
+            assert torch.equal(edges, one_edge)
 
 
 @every_purifier
-def test_caller_s_dtype_comes_back(name: str) -> None:
-    data = communities()
+def test_self_loops_pass_through(name: str) -> None:
+    data, purifier = communities(), ready(name)
+    loops = torch.tensor([[4, 9], [4, 9]])
+    edges, weight = purifier.purify_edges(data.x, torch.cat([data.edge_index, loops], dim=1))
+    is_loop = edges[0] == edges[1]
+    assert edges[:, is_loop].tolist() == loops.tolist()
+    assert weight[is_loop].tolist() == [1.0, 1.0]
+
+
+@every_purifier
+def test_dtypes_and_sparse_features(name: str) -> None:
+    data, purifier = communities(), ready(name)
     weight = torch.ones(data.edge_index.shape[1], dtype=torch.float64)
-    assert ready(name)(data.x.double(), data.edge_index, weight).dtype == torch.float64
-    sparse = ready(name)(data.x.to_sparse_csr(), data.edge_index)
-    assert torch.allclose(sparse, ready(name)(data.x, data.edge_index), atol=1e-5)
+    assert purifier.purify_edges(data.x.double(), data.edge_index, weight)[1].dtype == torch.float64
+    dense = purifier.purify_edges(data.x, data.edge_index)[1]
+    for layout in (data.x.to_sparse_csr(), data.x.to_sparse_coo()):
+        assert torch.allclose(purifier.purify_edges(layout, data.edge_index)[1], dense, atol=1e-5)
+
+
+@every_purifier
+def test_it_is_saved_and_loaded_by_name(name: str, tmp_path: Path) -> None:
+    data, purifier = communities(), ready(name)
+    purifier.save_pretrained(tmp_path)
+    loaded = purifiers.load(tmp_path)
+    assert type(loaded) is type(purifier)
+    assert loaded.settings == purifier.settings
+    assert loaded.is_fitted
+    assert torch.equal(loaded(data).edge_weight, purifier(data).edge_weight)
+
+
+def candidates(data: Data, num_new: int = 30) -> tuple[torch.Tensor, torch.Tensor]:
+    """The graph's edges and further pairs as an edge list, and which of the entries an attacker would have there."""
+    graph = as_pair_graph(data)
+    more = sample_non_edges(graph, num_new, torch.Generator().manual_seed(0))
+    codes = torch.cat([graph.codes, more]).sort().values
+    edge_index, _ = PairGraph.from_codes(graph.num_nodes, codes).edge_index()
+    return edge_index, edge_index.sum(0) % 3 != 0
+
+
+@every_purifier
+def test_whole_presences_are_the_purifier_itself(name: str) -> None:
+    data, purifier = communities(num_nodes=60), ready(name)
+    edge_index, there = candidates(data)
+    ones = torch.ones(edge_index.shape[1])
+    found = purifier.purify_edges(data.x, edge_index, ones, there.float())
+    expected = purifier.purify_edges(data.x, edge_index[:, there])
+    dense = [torch.zeros(60, 60), torch.zeros(60, 60)]
+    for matrix, (edges, weight) in zip(dense, (found, expected), strict=True):
+        matrix[edges[0], edges[1]] = weight
+    torch.testing.assert_close(*dense)
+    if not purifier.adds_edges:
+        assert (found[1][~there] == 0).all()
+
+
+@every_purifier
+def test_gradients_of_presences_equal_finite_differences(name: str) -> None:
+    data, purifier = communities(num_nodes=40), copy.deepcopy(ready(name)).double()
+    x, (edge_index, _) = data.x.double(), candidates(data)
+    graph = as_pair_graph(edge_index)
+    generator = torch.Generator().manual_seed(1)
+    part = (0.2 + 0.6 * torch.rand(graph.num_pairs, dtype=torch.float64, generator=generator)).requires_grad_()
+    direction = torch.randn(40, 40, dtype=torch.float64, generator=generator)
+
+    def total(part: torch.Tensor) -> torch.Tensor:
+        whole = graph.with_weight(torch.ones_like(part))
+        purified = purifier.purify_parts(x, whole, part)
+        return (purified.weight * direction[purified.pairs[0], purified.pairs[1]]).sum()
+
+    value = total(part)
+    if not value.requires_grad:
+        pytest.skip(f"{name} has no gradient: it must be attacked in another way")
+    (gradient,) = torch.autograd.grad(value, part)
+    for entry in range(0, graph.num_pairs, max(graph.num_pairs // 6, 1)):
+        step = torch.zeros_like(part)
+        step[entry] = 1e-5
+        with torch.no_grad():
+            slope = (total(part + step) - total(part - step)) / 2e-5
+        assert float(gradient[entry]) == pytest.approx(float(slope), rel=1e-4, abs=1e-8)
+
+
+@every_purifier
+def test_its_variants_purify_too(name: str) -> None:
+    data = communities()
+    for variant in ready(name).variants().values():
+        assert variant.is_fitted
+        assert torch.isfinite(variant(data).edge_weight).all()
 
 
 @every_purifier

@@ -8,8 +8,8 @@ from typing import NoReturn
 import typer
 
 from purigraph._version import __version__
-from purigraph.cli import attack, bench, datasets, demo, evaluate, fit, purify, train
-from purigraph.cli.interrupts import interruptible
+from purigraph.cli import attack, bench, datasets, demo, evaluate, fit, purify, settings, train
+from purigraph.cli.commands import add_command
 from purigraph.errors import PurigraphError
 
 app = typer.Typer(
@@ -19,8 +19,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (demo, fit, purify, train, attack, evaluate, datasets, bench):
-    app.command(module.NAME, help=module.HELP)(interruptible(module.run))
+for module in (demo, fit, purify, train, attack, evaluate, datasets, settings, bench):
+    add_command(app, module)
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,28 +7,30 @@ from typing import Annotated
 
 import typer
 
-from purigraph.cli.attackers import (
+from purigraph.cli.attacking import create_attack, read_budgets
+from purigraph.cli.models import load_scene, load_victim
+from purigraph.cli.options import (
+    AttackEpochsOption,
     AttackOption,
     AttackSeed,
-    BudgetOption,
-    PresetOption,
-    RestartsOption,
-    build_attack,
-    read_budgets,
-)
-from purigraph.cli.common import (
+    BudgetKindOption,
+    CheckpointOption,
+    ClassifierOption,
     DeviceOption,
     GraphArgument,
     JsonOption,
+    PresetOption,
+    PurifierOption,
+    RestartsOption,
     SetOption,
     SplitOption,
-    check_output,
-    print_json,
+    SplitSeedOption,
 )
-from purigraph.cli.victims import ClassifierOption, PurifierOption, SplitSeedOption, load_scene, load_victim
+from purigraph.cli.outputs import check_output, print_json
 
 NAME = "attack"
 HELP = "Attack a trained classifier, through a purifier if one is given, and write the flips to a file."
+SETTINGS_OF = ("attack",)
 DEFAULT_EPSILON = 0.1
 
 
@@ -39,17 +41,17 @@ def run(
     purifier: PurifierOption = None,
     attack: AttackOption = None,
     epsilon: Annotated[
-        float | None, typer.Option(min=0, help=f"The size of the budget ({DEFAULT_EPSILON}); see --budget.")
+        float | None,
+        typer.Option(min=0, help=f"The size of the budget; see --budget-kind. Default: {DEFAULT_EPSILON}."),
     ] = None,
-    budget: BudgetOption = "incident",
+    budget_kind: BudgetKindOption = "incident",
+    epochs: AttackEpochsOption = None,
     restarts: RestartsOption = None,
     start: Annotated[Path | None, typer.Option(help="A file of flips to begin from, say a transferred attack.")] = None,
     graph_output: Annotated[
         Path | None, typer.Option(help="Also write the attacked graph, to a .npz graph file.")
     ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="A file to keep the attack's state in; an interrupted attack goes on from it.")
-    ] = None,
+    checkpoint: CheckpointOption = None,
     preset: PresetOption = None,
     settings: SetOption = None,
     attack_seed: Annotated[int, AttackSeed] = 0,
@@ -66,24 +68,23 @@ def run(
 
     check_output(output, "--output", suffix=".safetensors", apart_from=[start])
     check_output(graph_output, "--graph-output", suffix=".npz", apart_from=[graph])
-    check_output(checkpoint, "--checkpoint", apart_from=[graph, start, output, graph_output])
-    kind, (amount,) = read_budgets(budget, None if epsilon is None else [epsilon], [DEFAULT_EPSILON])
-    attacker = build_attack(attack, settings, preset=preset, graph=graph, through_purifier=purifier is not None)
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, start, output, graph_output])
+    kind, (amount,) = read_budgets(budget_kind, None if epsilon is None else [epsilon], [DEFAULT_EPSILON])
+    attacker = create_attack(
+        attack, settings, preset=preset, epochs=epochs, graph=graph, through_purifier=purifier is not None
+    )
     begin = None if start is None else Perturbation.load(start)
     model, inner = load_victim(classifier, purifier, device)
     data, chosen = load_scene(graph, inner, seed=seed, split=split, device=device)
-    targets = data.test_mask.nonzero().squeeze(1)
     found = attacker(
         model,
         data,
-        None,
-        targets,
         Budget(amount, kind),
-        seed=attack_seed,
         start=begin,
+        seed=attack_seed,
         restarts=restarts or 1,
         checkpoint=checkpoint,
-        progress=not as_json,
+        progress=False if as_json else None,
     )
     facts: dict[str, object] = {
         "graph": graph,
@@ -91,7 +92,7 @@ def run(
         "attack": repr(attacker),
         "attack_seed": attack_seed,
         "epsilon": amount,
-        "budget": kind,
+        "budget_kind": kind,
     }
     found.save(output, {name: str(fact) for name, fact in facts.items()})
     attacked = found.apply(data)
@@ -105,6 +106,6 @@ def run(
         return
     typer.echo(
         f"{len(found)} flips ({found.added.shape[1]} added, {found.removed.shape[1]} removed): accuracy "
-        f"{100 * clean:.1f} % -> {100 * left:.1f} % on {len(targets)} test nodes."
+        f"{100 * clean:.1f} % -> {100 * left:.1f} % on {int(data.test_mask.sum())} test nodes."
     )
     typer.echo(f"Written to {output}{'' if graph_output is None else f' and {graph_output}'}.")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import platform
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from purigraph._version import __version__
-from purigraph.cli.common import JsonOption, check_output, print_json, print_table
+from purigraph.cli.options import JsonOption, ReportFileOption
+from purigraph.cli.outputs import check_output, print_json
+from purigraph.tables import Table
 
 NAME = "bench"
 HELP = "Measure time and memory against the printed equations, PyG and the floor of the matrix products."
@@ -23,7 +24,7 @@ def run(
     only: Annotated[
         list[str] | None, typer.Option(help="Measure this row alone; may be repeated. Implies --no-growth.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to a file.")] = None,
+    output: ReportFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure and print."""
@@ -77,7 +78,7 @@ def run(
         print_json(result())
         return
     columns = ["work", "size", "s", "ref s", "ratio", "floor s", "x floor", "MB", "ref MB"]
-    print_table(
+    Table(
         f"Time and memory of ours and the reference ({torch.get_num_threads()} threads)",
         columns,
         [
@@ -94,9 +95,9 @@ def run(
             ]
             for row in rows
         ],
-    )
+    ).print()
     if edges or shapes:
-        print_table(
+        Table(
             "One purification step",
             ["nodes", "edges", "K", "Z1", "Z2", "s", "ns/edge", "x floor", "MB"],
             [
@@ -113,7 +114,7 @@ def run(
                 ]
                 for one in [*edges, *shapes]
             ],
-        )
+        ).print()
 
 
 def _number(value: float | None) -> str:

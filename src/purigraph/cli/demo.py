@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from purigraph.cli.common import JsonOption, SeedOption, print_json, print_table
+from purigraph.cli.options import JsonOption, SeedOption
+from purigraph.cli.outputs import print_json
+from purigraph.tables import Table
 
 NAME = "demo"
 HELP = "Train, attack and purify on the embedded graph, in a few minutes and without any data."
@@ -24,7 +26,10 @@ def run(
         typer.secho(text, err=True, dim=True)
 
     result = run_demo(
-        seed=seed, purifier_epochs=epochs, progress=not as_json, say=(lambda text: None) if as_json else say
+        seed=seed,
+        purifier_epochs=epochs,
+        progress=False if as_json else None,
+        say=(lambda text: None) if as_json else say,
     )
     if as_json:
         print_json(result.to_dict())
@@ -35,11 +40,11 @@ def run(
     for one in result.budgets:
         accuracies = [one.attacked, one.purified, one.protected_attacked]
         rows.append([f"{one.epsilon:g}", one.flips, *map(_percent, accuracies)])
-    print_table(
+    Table(
         f"Accuracy of a GCN on {result.test_nodes} unseen nodes (%)",
         ["budget epsilon", "flipped edges", "attacked", "same attack, purified", "attacked through the purifier"],
         rows,
-    )
+    ).print()
     typer.echo(result.sentence())
     typer.secho(f"Seed {result.seed}, {result.seconds:.0f} seconds.", dim=True)
 

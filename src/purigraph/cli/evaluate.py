@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from purigraph.cli.attackers import (
+from purigraph.cli.attacking import create_attack, read_budgets
+from purigraph.cli.models import load_scene, load_victim
+from purigraph.cli.options import (
+    AttackEpochsOption,
     AttackOption,
     AttackSeed,
-    BudgetOption,
-    PresetOption,
-    RestartsOption,
-    build_attack,
-    read_budgets,
-)
-from purigraph.cli.common import (
+    BudgetKindOption,
+    CheckpointOption,
+    ClassifierOption,
     DeviceOption,
     GraphArgument,
     JsonOption,
+    PresetOption,
+    PurifierOption,
+    ReportFileOption,
+    RestartsOption,
     SetOption,
     SplitOption,
-    check_output,
-    print_json,
+    SplitSeedOption,
 )
-from purigraph.cli.victims import ClassifierOption, PurifierOption, SplitSeedOption, load_scene, load_victim
+from purigraph.cli.outputs import check_output, print_json
 
 NAME = "evaluate"
 HELP = "Measure a classifier's accuracy under attack, adaptive, transferred or the worst of an ensemble."
+SETTINGS_OF = ("attack",)
 DEFAULT_EPSILONS = (0.1, 0.25, 0.5)
 
 
@@ -38,18 +39,16 @@ def run(
     classifier: ClassifierOption,
     purifier: PurifierOption = None,
     attack: AttackOption = None,
-    epsilon: Annotated[list[float] | None, typer.Option(help="A budget; may be repeated (0.1, 0.25, 0.5).")] = None,
-    budget: BudgetOption = "incident",
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="A budget; may be repeated. Default: 0.1, 0.25 and 0.5.")
+    ] = None,
+    budget_kind: BudgetKindOption = "incident",
     transfer: Annotated[bool, typer.Option("--transfer", help="Find the attack on the classifier alone.")] = False,
     worst: Annotated[bool, typer.Option("--worst", help="The worst case of an ensemble of attacks.")] = False,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Attack epochs; a quarter as many follow to fine-tune.")
-    ] = None,
+    epochs: AttackEpochsOption = None,
     restarts: RestartsOption = None,
-    folder: Annotated[
-        Path | None, typer.Option(help="Keep every perturbation there; an interrupted run goes on from them.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to a file.")] = None,
+    checkpoint: CheckpointOption = None,
+    output: ReportFileOption = None,
     preset: PresetOption = None,
     settings: SetOption = None,
     attack_seed: Annotated[list[int] | None, AttackSeed] = None,
@@ -60,13 +59,13 @@ def run(
 ) -> None:
     """Evaluate on the test nodes."""
     from purigraph.errors import InputError
-    from purigraph.evaluation import Evaluation, WorstCase, default_ensemble, evaluate, worst_case
+    from purigraph.evaluation import Evaluation, WorstCase, evaluate, worst_case
     from purigraph.files import write_json
     from purigraph.protection import Protected
 
-    check_output(output, "--output", apart_from=[graph, folder])
-    check_output(folder, "--folder", folder=True)
-    kind, epsilons = read_budgets(budget, epsilon, DEFAULT_EPSILONS)
+    check_output(output, "--output", apart_from=[graph, checkpoint])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph])
+    kind, epsilons = read_budgets(budget_kind, epsilon, DEFAULT_EPSILONS)
     if worst:
         given = {"--attack": attack, "--transfer": transfer, "--restarts": restarts, "--preset": preset}
         unused = [option for option, value in {**given, "--set": settings}.items() if value]
@@ -80,22 +79,21 @@ def run(
     adaptive = purifier is not None and not transfer
     attacker = None
     if not worst:
-        attacker = build_attack(attack, settings, preset=preset, epochs=epochs, graph=graph, through_purifier=adaptive)
+        attacker = create_attack(attack, settings, preset=preset, epochs=epochs, graph=graph, through_purifier=adaptive)
     model, inner = load_victim(classifier, purifier, device)
     data, chosen = load_scene(graph, inner, seed=seed, split=split, device=device)
     seeds = attack_seed or [0]
     result: Evaluation | WorstCase
     if attacker is None:
-        ensemble = default_ensemble() if epochs is None else default_ensemble(epochs, max(epochs // 4, 1))
         result = worst_case(
             model,
             data,
             epsilons=epsilons,
-            ensemble=ensemble,
+            epochs=epochs,
             seeds=seeds,
-            budget=kind,
-            folder=folder,
-            progress=not as_json,
+            budget_kind=kind,
+            checkpoint=checkpoint,
+            progress=False if as_json else None,
         )
     else:
         result = evaluate(
@@ -105,15 +103,15 @@ def run(
             epsilons=epsilons,
             transfer_from=model.unprotected() if transfer and isinstance(model, Protected) else None,
             seeds=seeds,
-            budget=kind,
+            budget_kind=kind,
             restarts=restarts or 1,
-            folder=folder,
-            progress=not as_json,
+            checkpoint=checkpoint,
+            progress=False if as_json else None,
         )
-    document = {"graph": graph, **chosen, "attack_seeds": seeds, "budget": kind, **result.to_dict()}
+    document = {"graph": graph, **chosen, "attack_seeds": seeds, "budget_kind": kind, **result.to_dict()}
     if output is not None:
         write_json(output, document)
     if as_json:
         print_json(document)
         return
-    Console().print(result, crop=False)
+    result.table().print()

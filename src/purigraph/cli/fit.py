@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from purigraph.cli.common import (
+from purigraph.cli.inputs import check_names, check_split, load_graph, read_settings
+from purigraph.cli.options import (
+    CheckpointOption,
     DeviceOption,
     GraphArgument,
     JsonOption,
+    ModelFolderOption,
     SeedOption,
     SetOption,
     SplitOption,
-    check_output,
-    check_split,
-    load_graph,
-    print_json,
-    read_settings,
 )
+from purigraph.cli.outputs import check_output, print_json
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 NAME = "fit"
 HELP = "Train a purifier on a trusted graph and save it to a folder."
+SETTINGS_OF = ("purifier",)
 
 
 def run(
     graph: GraphArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write the purifier to.")],
-    epochs: Annotated[int | None, typer.Option(help="Training epochs (2000).")] = None,
+    output: ModelFolderOption,
+    kind: Annotated[str, typer.Option("--kind", "-k", help="Which purifier.")] = "gpr-gae",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Training epochs.")] = None,
     inductive: Annotated[
         bool,
         typer.Option(
             "--inductive", help="Hide the split's test nodes and choose the best epoch on its validation nodes."
         ),
     ] = False,
-    batch_ratio: Annotated[
-        float | None, typer.Option(help="The share of pairs in every epoch's loss, for large graphs.")
-    ] = None,
-    patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a better score.")] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="A file to keep the run's state in; an interrupted run goes on from it.")
-    ] = None,
+    checkpoint: CheckpointOption = None,
     settings: SetOption = None,
     seed: SeedOption = 0,
     split: SplitOption = None,
@@ -52,20 +46,24 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Train and save."""
+    from purigraph import purifiers
     from purigraph.errors import InputError
     from purigraph.graph.splits import MASKS, inductive_split
-    from purigraph.purifiers.gpr_gae import GPRGAE, FitSettings, GPRGAEConfig
 
     check_output(output, "--output", folder=True)
-    check_output(checkpoint, "--checkpoint", apart_from=[graph, output])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, output])
     if split is not None and not inductive:
         raise InputError("--split says which test nodes --inductive hides: give --inductive too, or leave it out.")
-    given = read_settings(settings, epochs=epochs, batch_ratio=batch_ratio, patience=patience)
+    given = read_settings(settings, epochs=epochs)
     if "in_channels" in given:
         raise InputError("in_channels is the number of the graph's features, which fit finds itself: leave it out.")
-    shape = {name: given.pop(name) for name in list(given) if name in GPRGAEConfig.model_fields}
-    purifier = GPRGAE(**shape)
-    FitSettings.read(given, "fit")  # before the data is loaded: a typing error should not cost minutes
+    component = purifiers.registry[kind]
+    shape, training = component.settings_class.model_fields, component.fit_settings_class
+    own = {name: value for name, value in given.items() if name in shape and name not in training.model_fields}
+    rest = {name: value for name, value in given.items() if name not in own}
+    check_names(rest, {**shape, **training.model_fields}, component.__name__)
+    purifier = component(**own)
+    training(**rest)  # before the data is loaded: a typing error should not cost minutes
     train: Data
     validation: Data | None
     if inductive:
@@ -74,14 +72,12 @@ def run(
         train, validation = graphs.train, graphs.validation
     else:
         train, validation = load_graph(graph, seed=seed, device=device), None
-    purifier.fit(train, validation=validation, seed=seed, checkpoint=checkpoint, progress=not as_json, **given)
+    purifier.fit(
+        train, validation=validation, seed=seed, checkpoint=checkpoint, progress=False if as_json else None, **rest
+    )
     purifier.save_pretrained(output)
     if as_json:
-        print_json({"model": str(output), **purifier.report.record()})
+        print_json({"model": str(output), **(purifier.provenance or {})})
         return
-    report = purifier.report
-    typer.echo(
-        f"Trained {report.epochs_run} epochs in {report.seconds:.0f} s; best epoch {report.best_epoch}: "
-        f"AUC {report.auc:.4f}, AP {report.ap:.4f} for true against injected edges of unseen nodes."
-    )
+    typer.echo(purifier.summary())
     typer.echo(f"Saved to {output} (config.json, model.safetensors).")

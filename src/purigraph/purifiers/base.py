@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, overload
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, overload
 
 import torch
 from torch import Tensor
@@ -14,6 +15,13 @@ from torch_geometric.data import Data
 from purigraph.errors import InputError
 from purigraph.graph import PairGraph, read_data, read_edge_index
 from purigraph.pretrained import Pretrained, SavedComponents
+from purigraph.settings import Settings
+
+Self = TypeVar("Self", bound="Purifier")
+
+
+class NoSettings(Settings):
+    """The settings of a `fit` that takes none."""
 
 
 class Purifier(Pretrained):
@@ -29,6 +37,8 @@ class Purifier(Pretrained):
     A purifier is always in inference mode when it purifies: `train()` on a model around it changes nothing.
     """
 
+    #: The settings that `fit` takes.
+    fit_settings_class: ClassVar[type[Settings]] = NoSettings
     #: Settings of `fit` that make it short, for trials and tests (see `Configured.trial_settings`).
     trial_fit: ClassVar[Mapping[str, Any]] = {}
 
@@ -41,16 +51,54 @@ class Purifier(Pretrained):
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
         """Return the graph with purified weights. Shapes: x (N, F); differentiable in the weights where it can be."""
 
-    def fit(self, data: Data, *, validation: Data | None = None, seed: int = 0, **settings: Any) -> Purifier:
-        """Learn from a trusted graph. A purifier that has nothing to learn returns itself."""
-        if settings:
-            raise InputError(f"{type(self).__name__} has nothing to learn, so fit takes no {', '.join(settings)}.")
+    def fit(
+        self: Self,
+        data: Data,
+        *,
+        validation: Data | None = None,
+        seed: int = 0,
+        checkpoint: str | Path | None = None,
+        progress: bool | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Learn what the edges of a trusted graph look like. Labels and masks are never read.
+
+        Args:
+            data: x, edge_index, edge_weight if any: a graph that nobody hostile has edited.
+            validation: The larger graph of an inductive split, on whose further nodes (by `n_id`) choices are made.
+            seed: Of everything random: the same seed gives the same bits.
+            checkpoint: A folder to keep the run's state in; an interrupted run resumes from it, bit-identically.
+            progress: Report on the error stream. Default: only if it takes long.
+            **settings: Those of `fit_settings_class`.
+
+        Returns:
+            Itself.
+        """
+        self._learn(
+            data, validation, self.fit_settings_class(**settings), seed=seed, checkpoint=checkpoint, progress=progress
+        )
         return self
+
+    def _learn(
+        self,
+        data: Data,
+        validation: Data | None,
+        settings: Any,
+        *,
+        seed: int,
+        checkpoint: str | Path | None,
+        progress: bool | None,
+    ) -> None:
+        """Do the work of `fit`; by default there is nothing to learn."""
 
     @property
     def is_fitted(self) -> bool:
-        """Whether it can be trusted to purify: it has learned what it has to."""
+        """Whether it has learned what it has to, and can be trusted to purify."""
         return True
+
+    def summary(self) -> str:
+        """Return a sentence that says how `fit` went."""
+        return f"{type(self).__name__} has nothing to learn."
 
     def variants(self) -> Mapping[str, Purifier]:
         """Return versions of this purifier that an attack may be easier to find on, by name; none by default.
@@ -116,7 +164,8 @@ class Purifier(Pretrained):
         step, and not only at the last.
         """
         purified = self.purify(x, graph.with_weight(graph.weight * presence))
-        return purified.with_weight(purified.weight * presence)
+        # What adds edges works with the adjacency matrix, in which a weight of 0 is an absent edge.
+        return purified if self.adds_edges else purified.with_weight(purified.weight * presence)
 
     def relaxed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor) -> Tensor:
         r"""Return purified weights where edges are there only in part: what a gradient-based attack differentiates.

@@ -3,20 +3,20 @@
 >>> from purigraph import datasets, training
 >>> from purigraph.graph.splits import inductive_split
 >>> split = inductive_split(datasets.load("synthetic-citation"))
->>> result = training.train("gcn", "vanilla", split, settings={"max_epochs": 5})
->>> result.epochs
+>>> result = training.train("gcn", "vanilla", split, settings={"epochs": 5})
+>>> result.epochs_run
 5
 
-Which of the settings that the paper's text and its code disagree on serve best was decided on validation nodes:
-see `TrainingSettings`.
+A regime of your own is a function of a `Task`, registered with `register("name")(Regime(function, TrainingSettings))`
+or through the entry-point group `purigraph.regimes`.
 """
 
-from purigraph.training.adversarial import GraphAttack, adversarial_train, graph_attack
-from purigraph.training.regimes import Regime, regimes, train
+from purigraph.training.adversarial import GraphAttack, graph_attack
+from purigraph.training.regimes import names, register, registry, train
 from purigraph.training.run import TrainingResult
-from purigraph.training.self_training import pseudo_label, self_train
+from purigraph.training.self_training import pseudo_label
 from purigraph.training.settings import PROFILES, AdversarialSettings, AttackSettings, TrainingSettings
-from purigraph.training.supervised import train_classifier
+from purigraph.training.task import Regime, Task
 
 __all__ = [
     "PROFILES",
@@ -24,13 +24,13 @@ __all__ = [
     "AttackSettings",
     "GraphAttack",
     "Regime",
+    "Task",
     "TrainingResult",
     "TrainingSettings",
-    "adversarial_train",
     "graph_attack",
+    "names",
     "pseudo_label",
-    "regimes",
-    "self_train",
+    "register",
+    "registry",
     "train",
-    "train_classifier",
 ]

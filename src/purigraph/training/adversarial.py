@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
@@ -15,9 +14,10 @@ from purigraph.attacks import LRBCD, PRBCD, Attack
 from purigraph.classifiers import Classifier
 from purigraph.graph.budget import Budget
 from purigraph.kernels import Features
-from purigraph.training.run import GraphOfEpoch, Run, TrainingResult
+from purigraph.training.run import GraphOfEpoch, TrainingResult
 from purigraph.training.self_training import SECOND_MODEL, first_labels
 from purigraph.training.settings import AdversarialSettings, AttackSettings
+from purigraph.training.task import Task
 
 _LEARNING_FACTOR = 100.0
 _LOCAL_LEARNING_FACTOR = 20 * _LEARNING_FACTOR
@@ -64,17 +64,7 @@ def graph_attack(settings: AttackSettings) -> GraphAttack:
     return run
 
 
-def adversarial_train(
-    build: Callable[[int], nn.Module],
-    train: Data,
-    validation: Data,
-    *,
-    settings: AdversarialSettings | None = None,
-    attack: GraphAttack | None = None,
-    seed: int = 0,
-    checkpoint: str | Path | None = None,
-    progress: bool | None = None,
-) -> TrainingResult:
+def adversarial(task: Task, attack: GraphAttack | None = None) -> TrainingResult:
     r"""Minimise the loss on the graph that maximises it, anew in every epoch.
 
     $$\min_\psi \max_{G' \in B(G, \epsilon)} \sum_{v} \ell(f_\psi(G', v), y_v)$$
@@ -88,33 +78,23 @@ def adversarial_train(
     of a clean graph, which no later epoch could compete with.
 
     Args:
-        build: Makes an untrained classifier from a seed.
-        train: The training graph (see `train_classifier`).
-        validation: The validation graph.
-        settings: `PROFILES["paper"]` when left out.
-        attack: Used instead of the one in the settings.
-        seed: The same seed gives the same bits.
-        checkpoint: A folder to keep the runs' state in.
-        progress: Whether to report on the error stream.
+        task: Its settings are `AdversarialSettings`.
+        attack: Default: the one that the settings name.
     """
-    settings = settings or AdversarialSettings()
-    labelled, seconds = first_labels(
-        build, train, validation, settings=settings.clean(), seed=seed, checkpoint=checkpoint, progress=progress
-    )
-    model = build(seed + SECOND_MODEL)
+    settings = task.settings
+    assert isinstance(settings, AdversarialSettings)  # `Regime.settings`
+    labelled, seconds = first_labels(replace(task, settings=settings.clean()))
+    model = task.build(task.seed + SECOND_MODEL)
     attack = attack or graph_attack(settings.attack)
-    run = Run(
+    clean = settings.clean_epochs
+    result = replace(task, train=labelled).fit(
         model,
-        labelled,
-        validation,
-        settings,
-        seed=seed,
-        train_graph=_under_attack(attack, model, labelled, "train_mask", 2 * seed, settings.clean_epochs),
-        validation_graph=_under_attack(attack, model, validation, "val_mask", 2 * seed + 1, settings.clean_epochs),
-        first_validation=settings.clean_epochs + 1,
+        "adversarial",
+        train_graph=_under_attack(attack, model, labelled, "train_mask", 2 * task.seed, clean),
+        validation_graph=_under_attack(attack, model, task.validation, "val_mask", 2 * task.seed + 1, clean),
+        first_validation=clean + 1,
     )
-    seconds += run.complete(title=f"{type(model).__name__} adversarial", checkpoint=checkpoint, progress=progress)
-    return run.result("adversarial", seconds)
+    return replace(result, seconds=seconds + result.seconds)
 
 
 def _under_attack(

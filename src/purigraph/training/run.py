@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from purigraph import losses
 from purigraph._version import __version__
 from purigraph.checkpoints import Checkpointer, State, optimizer_tensors, restore_optimizer, with_prefix, without_prefix
 from purigraph.classifiers import Classifier
@@ -20,7 +21,6 @@ from purigraph.errors import InputError, PurigraphError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph.splits import MASKS
 from purigraph.kernels import Features
-from purigraph import losses
 from purigraph.metrics import accuracy
 from purigraph.pretrained import Pretrained
 from purigraph.progress import progress as show_progress
@@ -28,6 +28,7 @@ from purigraph.training.settings import TrainingSettings
 
 #: The graph of an epoch: the clean one, or one under attack. The epochs count from 1.
 GraphOfEpoch: TypeAlias = Callable[[int], Data]
+
 
 @dataclass(frozen=True)
 class TrainingResult:
@@ -37,7 +38,7 @@ class TrainingResult:
         model: At its best epoch, in evaluation mode.
         regime: What it was trained by.
         best_epoch: The epoch with the lowest validation loss, counted from 1.
-        epochs: How many were run.
+        epochs_run: How many were run.
         validation_loss: At the best epoch.
         validation_accuracy: At the best epoch, on the same graph as the loss.
         train_losses: Of every epoch.
@@ -50,7 +51,7 @@ class TrainingResult:
     model: nn.Module
     regime: str
     best_epoch: int
-    epochs: int
+    epochs_run: int
     validation_loss: float
     validation_accuracy: float
     train_losses: tuple[float, ...]
@@ -61,7 +62,7 @@ class TrainingResult:
 
     def record(self) -> dict[str, Any]:
         """What is saved beside the model, so that a file says where it comes from."""
-        names = ("regime", "best_epoch", "epochs", "validation_loss", "validation_accuracy", "seed")
+        names = ("regime", "best_epoch", "epochs_run", "validation_loss", "validation_accuracy", "seed")
         values = {name: getattr(self, name) for name in names}
         return {**values, "settings": self.settings.to_json(), "purigraph_version": __version__}
 
@@ -78,8 +79,8 @@ class Run:
         validation: The validation graph; only the labels under its `val_mask` are read.
         settings: Of the training.
         seed: Of dropout. Global random state is neither read nor changed.
-        train_graph: What each epoch trains on; `train` itself when left out. The same nodes and features.
-        validation_graph: What each epoch is validated on; `validation` itself when left out.
+        train_graph: What each epoch trains on: the same nodes and features. Default: `train` itself.
+        validation_graph: What each epoch is validated on. Default: `validation` itself.
         first_validation: Epochs before this one are not validated and can't be the best.
     """
 
@@ -120,7 +121,7 @@ class Run:
         self.optimizer = torch.optim.Adam(
             model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
-        self.epochs = 0
+        self.epochs_run = 0
         self.best_epoch = 0
         self.best_loss, self.best_accuracy = math.inf, math.nan
         self.best_state: dict[str, Tensor] = {}
@@ -131,60 +132,56 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
-        if self.epochs >= self.settings.max_epochs:
+        if self.epochs_run >= self.settings.epochs:
             return True
-        return self.best_epoch > 0 and self.epochs - self.best_epoch >= self.settings.patience
+        return self.best_epoch > 0 and self.epochs_run - self.best_epoch >= self.settings.patience
 
-    def complete(self, *, title: str, checkpoint: str | Path | None, progress: bool | None) -> float:
+    def complete(
+        self, regime: str, *, checkpoint: str | Path | None = None, progress: bool | None = None
+    ) -> TrainingResult:
         """Run to the end, from the checkpoint if there is one, and leave the model at its best epoch.
 
         Args:
-            title: Of the progress, and the name of the checkpoint.
+            regime: A name for the progress, the checkpoint and the result.
             checkpoint: The folder of the checkpoint.
             progress: See `purigraph.progress`.
-
-        Returns:
-            The seconds that the whole run took.
         """
-        keeper = Checkpointer(checkpoint, title.replace(" ", "-").lower(), self._purpose)
+        keeper = Checkpointer(checkpoint, regime, self._purpose)
         self._resume(keeper)
         with (
             torch.random.fork_rng(self._random_devices()),
-            show_progress(title, self.settings.max_epochs, progress) as report,
+            show_progress(f"{type(self.model).__name__} {regime}", self.settings.epochs, progress) as report,
         ):
             self._seed()
             while not self.finished:
                 self._epoch()
-                report.update(self.epochs, loss=self.train_losses[-1], validation=self.best_loss)
+                report.update(self.epochs_run, loss=self.train_losses[-1], validation=self.best_loss)
                 keeper.offer(self._state)
             keeper.save(self._state())
         if self.best_epoch == 0:
-            raise PurigraphError(f"The validation loss was never finite in {self.epochs} epochs.")
+            raise PurigraphError(f"The validation loss was never finite in {self.epochs_run} epochs.")
         self.model.load_state_dict(self.best_state)
         self.model.zero_grad(set_to_none=True)
         self.model.eval()
-        return keeper.seconds
-
-    def result(self, regime: str, seconds: float) -> TrainingResult:
-        """What came out."""
-        return stamped(
-            TrainingResult(
-                model=self.model,
-                regime=regime,
-                best_epoch=self.best_epoch,
-                epochs=self.epochs,
-                validation_loss=self.best_loss,
-                validation_accuracy=self.best_accuracy,
-                train_losses=tuple(self.train_losses),
-                validation_losses=tuple(self.validation_losses),
-                seconds=seconds,
-                seed=self.seed,
-                settings=self.settings,
-            )
+        result = TrainingResult(
+            model=self.model,
+            regime=regime,
+            best_epoch=self.best_epoch,
+            epochs_run=self.epochs_run,
+            validation_loss=self.best_loss,
+            validation_accuracy=self.best_accuracy,
+            train_losses=tuple(self.train_losses),
+            validation_losses=tuple(self.validation_losses),
+            seconds=keeper.seconds,
+            seed=self.seed,
+            settings=self.settings,
         )
+        if isinstance(self.model, Pretrained):
+            self.model.provenance = result.record()
+        return result
 
     def _epoch(self) -> None:
-        epoch = self.epochs + 1
+        epoch = self.epochs_run + 1
         graph = self._train_graph(epoch)
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
@@ -198,8 +195,8 @@ class Run:
         loss.backward()
         self.optimizer.step()
         self.train_losses.append(float(loss.detach()))
-        self.epochs = epoch
-        last = epoch == self.settings.max_epochs
+        self.epochs_run = epoch
+        last = epoch == self.settings.epochs
         due = epoch >= self._first_validation and epoch % self.settings.validate_every == 0
         if due or (last and self.best_epoch == 0):
             self._validate(epoch)
@@ -233,7 +230,7 @@ class Run:
             **{f"random/{index}": state for index, state in enumerate(self._random_states())},
         }
         values = {
-            "epochs": self.epochs,
+            "epochs_run": self.epochs_run,
             "best_epoch": self.best_epoch,
             # JSON has no infinity, and no nan.
             "best": [self.best_loss, self.best_accuracy] if self.best_epoch else None,
@@ -251,7 +248,7 @@ class Run:
         self.best_state = without_prefix("best", found.tensors)
         random = without_prefix("random", found.tensors)
         self._random_state = [random[name] for name in sorted(random)]
-        self.epochs, self.best_epoch = found.values["epochs"], found.values["best_epoch"]
+        self.epochs_run, self.best_epoch = found.values["epochs_run"], found.values["best_epoch"]
         if found.values["best"] is not None:
             self.best_loss, self.best_accuracy = found.values["best"]
         self.train_losses = found.values["train_losses"]
@@ -271,13 +268,6 @@ class Run:
         torch.set_rng_state(self._random_state[0])
         for device, state in zip(self._random_devices(), self._random_state[1:], strict=True):
             torch.cuda.set_rng_state(state, device)
-
-
-def stamped(result: TrainingResult) -> TrainingResult:
-    """The same, now also written down in the model, if it is one that can be saved."""
-    if isinstance(result.model, Pretrained):
-        result.model.provenance = result.record()
-    return result
 
 
 def features(model: nn.Module, data: Data) -> Tensor | Features:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from typing_extensions import Unpack
 
 from purigraph.errors import InputError, NotFittedError
 from purigraph.graph import PairGraph, as_pair_graph, read_edge_index
@@ -18,7 +19,7 @@ from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.purification import Purification, iterate
-from purigraph.purifiers.gpr_gae.training import FitReport, FitSettings, train
+from purigraph.purifiers.gpr_gae.training import FitOptions, FitReport, FitSettings, train
 from purigraph.settings import setting
 
 # What the steps of one purification may keep for the backward pass before each is computed again instead.
@@ -42,7 +43,9 @@ class GPRGAE(Purifier):
         `purifier(x, edge_index, edge_weight=None)`: -> (M,), differentiable in edge_weight.
     """
 
-    in_channels: int | None = setting("F, the number of node features; None until `fit` has seen some.", default=None, ge=1)
+    in_channels: int | None = setting(
+        "F, the number of node features; None until `fit` has seen some.", default=None, ge=1
+    )
     hops: int = setting("K, the order of the largest of the K+1 filters.", default=7, ge=1)
     node_channels: int = setting("Z1, the width of the node encoding.", default=128, ge=1)
     edge_channels: int = setting("Z2, the width of the edge encoding.", default=512, ge=1)
@@ -62,11 +65,13 @@ class GPRGAE(Purifier):
         le=1,
     )
 
+    fit_settings_class = FitSettings
     trial_settings = MappingProxyType({"hops": 3, "node_channels": 8, "edge_channels": 16})
     trial_fit = MappingProxyType({"epochs": 15})
 
     def _build(self) -> None:
         self.links: LinkModel | None = None
+        self._report: FitReport | None = None
         self._constants: Memo[Constants] = Memo()
         if self.in_channels is not None:
             self.reset(self.in_channels, torch.Generator().manual_seed(0))
@@ -74,7 +79,7 @@ class GPRGAE(Purifier):
     def reset(self, in_channels: int, generator: torch.Generator) -> LinkModel:
         """Make the parameters anew for `in_channels` features, with random initial values."""
         self._settings = self._settings.replace(in_channels=in_channels)
-        self.provenance = None
+        self._report, self.provenance = None, None
         self.links = LinkModel(
             in_channels,
             hops=self.hops,
@@ -95,9 +100,11 @@ class GPRGAE(Purifier):
     @property
     def report(self) -> FitReport | None:
         """How the training went, also of a loaded purifier; None if it is not known."""
-        return None if self.provenance is None else FitReport.of_record(self.provenance)
+        if self._report is None and self.provenance is not None:
+            self._report = FitReport.of_record(self.provenance)
+        return self._report
 
-    def fit(
+    def fit(  # type: ignore[override]  # its settings are known: editors complete them
         self,
         data: Data,
         *,
@@ -105,15 +112,15 @@ class GPRGAE(Purifier):
         seed: int = 0,
         checkpoint: str | Path | None = None,
         progress: bool | None = None,
-        **settings: Any,
+        **settings: Unpack[FitOptions],
     ) -> GPRGAE:
         """Learn what the edges of a trusted graph look like. Labels and masks are never read.
 
         Args:
-            data: x, edge_index, edge_weight if any. With no `validation`, a share of its nodes is held out: the model
+            data: x, edge_index, edge_weight if any. Without `validation`, a share of its nodes is held out: the model
                 trains on the graph without them and its best epoch is chosen on the edges that touch them.
-            validation: the larger graph of an inductive split, whose further nodes (by `n_id`) play that part.
-            seed: for initial values, perturbed graphs and dropout: the same seed gives the same bits.
+            validation: The larger graph of an inductive split, whose further nodes (by `n_id`) play that part.
+            seed: For initial values, perturbed graphs and dropout: the same seed gives the same bits.
             checkpoint: A folder to keep the run's state in; an interrupted run resumes from it, bit-identically.
             progress: Show loss, AUC, AP and the time left. Default: only if it takes long.
             **settings: See `FitSettings`: epochs, injection, masking, ...
@@ -121,11 +128,31 @@ class GPRGAE(Purifier):
         Returns:
             Itself; `report` says how the training went.
         """
-        report = train(
-            self, data, validation, FitSettings(**settings), seed=seed, checkpoint=checkpoint, progress=progress
+        return super().fit(data, validation=validation, seed=seed, checkpoint=checkpoint, progress=progress, **settings)
+
+    def _learn(
+        self,
+        data: Data,
+        validation: Data | None,
+        settings: FitSettings,
+        *,
+        seed: int,
+        checkpoint: str | Path | None,
+        progress: bool | None,
+    ) -> None:
+        report = train(self, data, validation, settings, seed=seed, checkpoint=checkpoint, progress=progress)
+        self._report, self.provenance = report, report.record()
+
+    def summary(self) -> str:
+        """Return a sentence that says how `fit` went."""
+        report = self.report
+        if report is None:
+            return "It is not known how this GPRGAE was trained."
+        took = "" if report.seconds is None else f" in {report.seconds:.0f} s"
+        return (
+            f"Trained {report.epochs_run} epochs{took}; best epoch {report.best_epoch}: AUC {report.auc:.4f}, AP "
+            f"{report.ap:.4f} for true against injected edges of unseen nodes."
         )
-        self.provenance = report.record()
-        return self
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors` (see `Pretrained`)."""
@@ -231,7 +258,7 @@ class GPRGAE(Purifier):
             raise InputError(f"{', '.join(sorted(fixed))} belong to the trained parameters and can't be changed.")
         other = type(self)(**{**self.settings.values(), **changes, "in_channels": None})
         other._settings = self.settings.replace(**changes)
-        other.links, other.provenance = self.links, self.provenance
+        other.links, other.provenance, other._report = self.links, self.provenance, self._report
         return other
 
     def variants(self) -> Mapping[str, Purifier]:

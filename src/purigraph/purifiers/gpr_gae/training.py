@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import torch
 from torch import Tensor
@@ -61,12 +61,29 @@ class FitSettings(Settings):
         "Validation set i gets i times this share of injected pairs.", default=0.3, gt=0
     )
     validate_every: int = setting("Validate every so many epochs.", default=3, ge=1)
-    holdout: float = setting(
-        "The share of nodes held out if no validation graph is given.", default=0.1, gt=0, lt=1
-    )
+    holdout: float = setting("The share of nodes held out if no validation graph is given.", default=0.1, gt=0, lt=1)
     patience: int | None = setting(
         "Stop after so many epochs without a better validation score. None never stops early.", default=None, ge=1
     )
+
+
+class FitOptions(TypedDict, total=False):
+    """The settings of `FitSettings` as keyword arguments, for editors and type checkers."""
+
+    epochs: int
+    injection: float
+    masking: float
+    reweighting: float
+    symmetry: float
+    symmetry_passes: Literal[1, 2]
+    learning_rate: float
+    weight_decay: float
+    batch_ratio: float | None
+    validation_sets: int
+    validation_injection: float
+    validate_every: int
+    holdout: float
+    patience: int | None
 
 
 @dataclass(frozen=True)

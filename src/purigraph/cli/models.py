@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from purigraph.cli.common import LARGEST_SEED, check_device, check_split, is_file, load_graph
+from purigraph.cli.inputs import check_device, check_split, is_file, load_graph
 from purigraph.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,45 +13,23 @@ if TYPE_CHECKING:
 
     from purigraph.classifiers import Classifier
 
-# Text, not paths: a path would make `hf:/owner/name` of `hf://owner/name`.
-ClassifierOption = Annotated[
-    str,
-    typer.Option(
-        "--classifier", "-c", help="The folder of a trained classifier (`purigraph train`), or hf://owner/name."
-    ),
-]
-PurifierOption = Annotated[
-    str | None,
-    typer.Option("--purifier", "-m", help="The folder of a trained purifier (`purigraph fit`), or hf://owner/name."),
-]
-SplitSeedOption = Annotated[
-    int | None,
-    typer.Option(
-        "--seed",
-        min=0,
-        max=LARGEST_SEED,
-        help="Of a dataset's split; the one that the classifier was trained with when left out.",
-    ),
-]
-
 
 def load_victim(classifier: str, purifier: str | None, device: str) -> tuple[nn.Module, Classifier]:
-    """What is attacked (the classifier alone, or protected), and the classifier in it."""
-    from purigraph import classifiers
+    """Load what is attacked (the classifier alone, or protected), and the classifier in it."""
+    from purigraph import classifiers, purifiers
     from purigraph.protection import protect
-    from purigraph.purifiers import GPRGAE
 
     check_device(device)
     model = classifiers.load(classifier).to(device)
     if purifier is None:
         return model, model
-    return protect(model, GPRGAE.from_pretrained(purifier).to(device)), model
+    return protect(model, purifiers.load(purifier).to(device)), model
 
 
 def load_scene(
     graph: str, classifier: Classifier, *, seed: int | None, split: int | None, device: str
 ) -> tuple[Data, dict[str, int]]:
-    """The graph with its labels and its test nodes, and what its split was chosen by.
+    """Load the graph with its labels and its test nodes, and say what its split was chosen by.
 
     That is what the classifier was trained with: on another split, it may be tested on nodes that it was trained on.
     """
@@ -77,7 +53,7 @@ def load_scene(
 
 
 def _as_trained(option: str, given: int | None, classifier: Classifier) -> int:
-    """An option's value, which is that of the classifier's training if it is known."""
+    """Return an option's value, which is that of the classifier's training if it is known."""
     trained = (classifier.provenance or {}).get(option)
     if not isinstance(trained, int):
         return given or 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
-import typer
-
-from purigraph.cli.common import LARGEST_SEED, is_file, read_settings
+from purigraph.cli.inputs import is_file, read_settings
+from purigraph.cli.options import DEFAULT_ATTACK
 from purigraph.errors import InputError
 from purigraph.registry import canonical
 
@@ -16,32 +14,10 @@ if TYPE_CHECKING:
     from purigraph.attacks import Attack
     from purigraph.graph.budget import Kind
 
-DEFAULT_ATTACK = "prbcd"
 PRESETS = ("paper",)
 
-AttackOption = Annotated[
-    str | None,
-    typer.Option("--attack", "-a", help=f"prbcd, lrbcd, pgd, evolutionary, ...; {DEFAULT_ATTACK} when left out."),
-]
-BudgetOption = Annotated[
-    str,
-    typer.Option(
-        "--budget",
-        help="What epsilon is a share of: the edges at the test nodes (incident), or half the sum of their degrees "
-        "(half_degree). With absolute it is a number of flips.",
-    ),
-]
-PresetOption = Annotated[
-    str | None,
-    typer.Option(help="paper: the paper's settings of prbcd or lrbcd for a dataset; --set goes on top."),
-]
-RestartsOption = Annotated[
-    int | None, typer.Option(min=1, help="Runs of the attack, of which the strongest counts; one when left out.")
-]
-AttackSeed = typer.Option("--attack-seed", min=0, max=LARGEST_SEED, help="Of the attack's random draws.")
 
-
-def build_attack(
+def create_attack(
     name: str | None,
     settings: list[str] | None,
     *,
@@ -50,7 +26,7 @@ def build_attack(
     graph: str,
     through_purifier: bool,
 ) -> Attack:
-    """The attack that the options describe; whatever it can't use is refused.
+    """Create the attack that the options describe; whatever it can't use is refused.
 
     Args:
         name: The attack's.
@@ -68,7 +44,7 @@ def build_attack(
     if epochs is not None:
         if preset is not None:
             raise InputError("--preset names the epochs too: leave --epochs out, or change them with --set epochs=...")
-        known = inspect.signature(attacks.attacks[name]).parameters
+        known = attacks.registry[name].settings_class.model_fields
         if "epochs" not in known:
             raise InputError(
                 f"The attack {name} has no epochs, so --epochs does not apply. What can be changed with "
@@ -80,14 +56,14 @@ def build_attack(
 
 
 def read_budgets(kind: str, given: Sequence[float] | None, default: Sequence[float]) -> tuple[Kind, Sequence[float]]:
-    """The kind of the budgets, and how large they are: as given, or else by default. All of them are checked."""
+    """Return the kind of the budgets, and how large they are: as given, or else by default. All of them are checked."""
     from purigraph.graph.budget import Budget, Kind
 
-    name = kind.lower().replace("-", "_")
+    name = canonical(kind)
     if name not in get_args(Kind):
-        raise InputError(f"--budget is one of {', '.join(get_args(Kind))}, not {kind!r}.")
+        raise InputError(f"--budget-kind is one of {', '.join(get_args(Kind))}, not {kind!r}.")
     if name == "absolute" and not given:
-        raise InputError("--budget absolute needs a number of flips: give it as --epsilon.")
+        raise InputError("--budget-kind absolute needs a number of flips: give it as --epsilon.")
     chosen, epsilons = cast("Kind", name), given or default
     for epsilon in epsilons:
         Budget(epsilon, chosen)  # refuses what is no budget

@@ -1,0 +1,77 @@
+"""The vocabulary of the command line: the same thing has the same name and letter in every command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# NumPy's and scikit-learn's seeds end there too; PyTorch takes somewhat more.
+LARGEST_SEED = 2**32 - 1
+DEFAULT_ATTACK = "prbcd"
+
+# Models are text, not paths: a path would turn `hf://owner/name` into `hf:/owner/name`.
+ClassifierOption = Annotated[
+    str,
+    typer.Option("--classifier", "-c", help="The folder of a classifier (`purigraph train`), or hf://owner/name."),
+]
+PurifierOption = Annotated[
+    str | None, typer.Option("--purifier", "-m", help="The folder of a purifier (`purigraph fit`), or hf://owner/name.")
+]
+GraphArgument = Annotated[
+    str, typer.Argument(metavar="GRAPH", help="A dataset's name (see `purigraph datasets`) or a .npz graph file.")
+]
+CheckpointOption = Annotated[
+    Path | None,
+    typer.Option("--checkpoint", help="A folder to keep the state of the work in; an interrupted run resumes from it."),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Change any other setting (listed below); may be repeated."),
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="The same seed gives the same result.")
+]
+SplitSeedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=LARGEST_SEED,
+        help="Of a dataset's split. Default: the one that the classifier was trained with.",
+    ),
+]
+SplitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--split", min=0, help="Which of a graph file's splits, for (N, S) masks. Default: that of the training, or 0."
+    ),
+]
+DeviceOption = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, ...")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value for programs, nothing else.")]
+ReportFileOption = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to a file.")]
+ModelFolderOption = Annotated[Path, typer.Option("--output", "-o", help="The folder to write the model to.")]
+
+AttackOption = Annotated[
+    str | None, typer.Option("--attack", "-a", help=f"prbcd, lrbcd, pgd, evolutionary, ... Default: {DEFAULT_ATTACK}.")
+]
+AttackEpochsOption = Annotated[
+    int | None,
+    typer.Option("--epochs", min=1, help="Attack epochs; a quarter as many follow to fine-tune, in attacks that do."),
+]
+AttackSeed = typer.Option("--attack-seed", min=0, max=LARGEST_SEED, help="Of the attack's random draws.")
+BudgetKindOption = Annotated[
+    str,
+    typer.Option(
+        "--budget-kind",
+        help="What epsilon is a share of: the edges at the test nodes (incident), or half the sum of their degrees "
+        "(half-degree). With absolute it is a number of flips.",
+    ),
+]
+PresetOption = Annotated[
+    str | None, typer.Option("--preset", help="paper: the paper's settings of prbcd or lrbcd; --set goes on top.")
+]
+RestartsOption = Annotated[
+    int | None, typer.Option("--restarts", min=1, help="Runs of the attack, of which the strongest counts. Default: 1.")
+]

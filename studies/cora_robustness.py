@@ -40,7 +40,13 @@ def protected(seed: int = 0) -> pg.Protected:
 def attacked(model: Any, seed: int, attack: str, epsilon: float, **options: Any) -> dict[str, Any]:
     """One attack on one model."""
     result = pg.evaluate(
-        model, split_of("cora", seed).test, attack=attack, epsilons=[epsilon], seeds=[seed], checkpoint=FOLDER, **options
+        model,
+        split_of("cora", seed).test,
+        attack=attack,
+        epsilons=[epsilon],
+        seeds=[seed],
+        checkpoint=FOLDER,
+        **options,
     )
     (record,) = result.records
     return {"clean": result.clean, "accuracy": record.accuracy, "attack": record.attack, **record.to_dict()}
@@ -164,7 +170,9 @@ def warm() -> None:
         def work(epsilon: float = epsilon) -> dict[str, Any]:
             test = split_of("cora", 0).test
             settings = {**paper_settings("prbcd", "cora", on_gpr_gae=False), **STRONGER["prbcd"]}
-            found = pg.evaluate(model.classifier, test, attack="prbcd", epsilons=[epsilon], checkpoint=FOLDER, **settings)
+            found = pg.evaluate(
+                model.classifier, test, attack="prbcd", epsilons=[epsilon], checkpoint=FOLDER, **settings
+            )
             options = {"epochs": 100, "fine_tune_epochs": 25, "loss": "margin", "starts": found}
             return attacked(model, 0, "prbcd", epsilon, **options)
 

@@ -57,9 +57,21 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_the_contracts_take_it(installed: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-cov", "-k", "outside"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "--no-cov",
+        "-k",
+        "outside",
+    ]
     run = subprocess.run(
-        [*command, *(str(TESTS / name) for name in CONTRACTS), "-rA"],
+        [sys.executable, "-m", "pytest", *options, *(str(TESTS / name) for name in CONTRACTS)],
         env=installed,
         cwd=TESTS.parent,
         capture_output=True,

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from purigraph import datasets
-from purigraph.evaluation import Evaluation, evaluate, model_accuracy
+from purigraph.evaluation import evaluate, model_accuracy
 from purigraph.graph.splits import inductive_split
 from purigraph.protection import protect
 from purigraph.purifiers import GPRGAE
@@ -94,7 +94,7 @@ def run_demo(
     purifier_epochs: int = 1000,
     attack_epochs: int = 100,
     adaptive_epochs: int = 100,
-    progress: bool = False,
+    progress: bool | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> DemoResult:
     """Run the demo.
@@ -105,7 +105,7 @@ def run_demo(
         purifier_epochs: training epochs of the purifier.
         attack_epochs: of the attack on the plain GCN.
         adaptive_epochs: of the attack through the purifier.
-        progress: show bars.
+        progress: Report on the error stream. Default: only what takes long.
         say: told what is being done.
     """
     started = time.monotonic()
@@ -130,7 +130,17 @@ def run_demo(
     )
     purified = [model_accuracy(model, record.perturbation.apply(test)) for record in attacked.records]
     say("Attacking again, through the purifier, starting from the attack above.")
-    adaptive = _adaptive(model, test, attacked, options, adaptive_epochs)
+    # It begins where the transferred attack ended, so it can't be the weaker of the two.
+    adaptive = evaluate(
+        model,
+        test,
+        starts=attacked,
+        **options,
+        epochs=adaptive_epochs,
+        fine_tune_epochs=adaptive_epochs // 4,
+        loss="margin",
+        final_samples=5,
+    )
     budgets = [
         Budgeted(record.epsilon, record.max_flips, record.accuracy, transferred, own.accuracy)
         for record, transferred, own in zip(attacked.records, purified, adaptive.records, strict=True)
@@ -143,9 +153,3 @@ def run_demo(
         seed=seed,
         seconds=time.monotonic() - started,
     )
-
-
-def _adaptive(model: Any, test: Any, transferred: Evaluation, options: dict[str, Any], epochs: int) -> Evaluation:
-    """The adaptive attack begins where the transferred one ended: it can't be the weaker of the two."""
-    settings: dict[str, Any] = {"epochs": epochs, "fine_tune_epochs": epochs // 4, "loss": "margin", "final_samples": 5}
-    return evaluate(model, test, starts=transferred, **options, **settings)

@@ -39,9 +39,14 @@ class Memo(Generic[T]):
 
     def put(self, tensor: Tensor, value: T, *context: object) -> None:
         """Keep a value for a tensor; `context` is whatever else it depends on, compared by equality."""
-        entry = (weakref.ref(tensor), _state(tensor, context), value)
-        alive = [other for other in self._entries if other[0]() is not None]
-        self._entries = [*alive, entry][-self._size :]
+        if tensor.is_inference():
+            return  # no writes to it are counted, so that it could not be told from what it was
+        entry = (weakref.ref(tensor, self._forget), _state(tensor, context), value)
+        # One assignment, so that another thread sees the entries before or after it.
+        self._entries = [*self._entries, entry][-self._size :]
+
+    def _forget(self, gone: weakref.ref[Tensor]) -> None:
+        self._entries = [entry for entry in self._entries if entry[0] is not gone]
 
     def __deepcopy__(self, memo: object) -> Memo[T]:
         return Memo(self._size)

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers import pair_graphs, random_pair_graph
-from purigraph.classifiers import Classifier, build, classifiers, hyper_parameters, load, paper_hyper_parameters
+from purigraph import classifiers
+from purigraph.classifiers import Classifier, paper_hyper_parameters
 from purigraph.errors import GraphError, InputError, UnknownNameError
 from purigraph.kernels import Features
 
 NAMES = classifiers.names()
+WITH_EDGES = [name for name in NAMES if classifiers.registry[name].uses_edges]
 IN, OUT = 6, 3
 
 close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-11)
@@ -24,7 +26,8 @@ close = partial(torch.testing.assert_close, rtol=1e-9, atol=1e-11)
 def make(name: str, **hyper: object) -> Classifier:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        model = build(name, IN, OUT, hidden_channels=8, **hyper)
+        settings = {**classifiers.registry[name].trial_settings, **hyper}
+        model = classifiers.create(name, IN, OUT, **settings)
         for parameter in model.parameters():  # zero biases would hide mistakes
             torch.nn.init.normal_(parameter, std=0.5)
     return model.double().eval()
@@ -91,14 +94,14 @@ def test_given_self_loops_are_ignored(name):
     )
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "mlp"])
+@pytest.mark.parametrize("name", WITH_EDGES)
 def test_gradient_with_respect_to_edge_weights(name):
     model, x, (edge_index, weight) = make(name), features(12), edges()
 
     assert torch.autograd.gradcheck(lambda w: model(x, edge_index, w), (weight.clone().requires_grad_(),))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "mlp"])
+@pytest.mark.parametrize("name", WITH_EDGES)
 def test_gradient_is_finite_at_weight_zero_and_sees_missing_edges(name):
     model, x, (edge_index, weight) = make(name), features(12), edges()
     absent = (edge_index.sum(0) % 3) == 0
@@ -122,16 +125,16 @@ def test_graph_without_edges(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_save_and_load_to_the_same_bits(name, tmp_path):
+def test_saving_and_loading_is_bit_identical(name, tmp_path):
     model, x, (edge_index, weight) = make(name), features(12), edges()
     before = torch.get_rng_state()
 
     model.save_pretrained(tmp_path / name)
-    loaded = load(tmp_path / name)
+    loaded = classifiers.load(tmp_path / name)
 
     assert torch.equal(torch.get_rng_state(), before)
     assert type(loaded) is type(model)
-    assert loaded._config() == model._config()
+    assert loaded.settings == model.settings
     assert torch.equal(loaded(x, edge_index, weight), model(x, edge_index, weight))
 
 
@@ -181,16 +184,12 @@ def test_what_is_wrong_is_said(name):
 
     with pytest.raises(InputError, match="x has 5 features, but the model was built for 6"):
         model(x[:, :5], edge_index)
-    with pytest.raises(InputError, match=r"has no hyper-parameter hiden_channels\. It has: .*hidden_channels"):
-        build(name, IN, OUT, hiden_channels=3)
-    with pytest.raises(InputError, match="hidden_channels must be a positive integer, not 0"):
-        build(name, IN, OUT, hidden_channels=0)
-    with pytest.raises(InputError, match=r"dropout must be in \[0, 1\), not 1"):
-        build(name, IN, OUT, dropout=1.0)
-    with pytest.raises(InputError, match="in_channels must be a positive integer"):
-        build(name, 0, OUT)
-    if name != "mlp":
-        with pytest.raises(GraphError, match="holds node 12, but x has 12 rows"):
+    with pytest.raises(InputError, match="has no setting 'in_chanels': did you mean 'in_channels'"):
+        classifiers.create(name, IN, OUT, in_chanels=3)
+    with pytest.raises(InputError, match="in_channels=0 is not valid: .* greater than or equal to 1"):
+        classifiers.create(name, 0, OUT)
+    if model.uses_edges:
+        with pytest.raises(GraphError, match=r"column 0 is \[0, 12\], but there are 12 nodes"):
             model(x, torch.tensor([[0], [12]]))
         with pytest.raises(GraphError, match="one entry per column"):
             model(x, edge_index, weight[1:])
@@ -198,17 +197,26 @@ def test_what_is_wrong_is_said(name):
             model(x, edge_index.t())
 
 
-def test_names_and_hyper_parameters():
-    assert NAMES == ["appnp", "evennet", "gat", "gcn", "gprgnn", "mlp", "soft-median"]
-    assert hyper_parameters("appnp") == {
+@pytest.mark.parametrize(("setting", "message"), [("hidden_channels", "equal to 1"), ("num_layers", "equal to 1")])
+def test_settings_have_bounds(setting, message):
+    with pytest.raises(InputError, match=f"{setting}=0 is not valid: .*{message}"):
+        classifiers.GCN(IN, OUT, **{setting: 0})
+
+
+def test_names_and_settings():
+    assert {"appnp", "evennet", "gat", "gcn", "gprgnn", "mlp", "soft-median"} <= set(NAMES)
+    assert classifiers.create("appnp", IN, OUT).settings.values() == {
+        "in_channels": IN,
+        "out_channels": OUT,
         "hidden_channels": 64,
         "num_layers": 2,
         "hops": 10,
         "alpha": 0.1,
         "dropout": 0.5,
     }
+    assert classifiers.GPRGNN(IN, OUT).dropout == 0.2
     with pytest.raises(UnknownNameError, match="Did you mean 'gprgnn'"):
-        build("gpr-gnn", IN, OUT)
+        classifiers.create("gpr-gnn", IN, OUT)
 
 
 @pytest.mark.parametrize("name", ["gcn", "gat", "soft-median"])
@@ -219,33 +227,56 @@ def test_three_layers(name):
     assert torch.autograd.gradcheck(lambda w: model(x, edge_index, w), (weight.clone().requires_grad_(),))
 
 
-@pytest.mark.parametrize("name", classifiers.names())
+@pytest.mark.parametrize("name", NAMES)
 def test_the_papers_hyper_parameters_build_a_model(name):
-    on_arxiv = paper_hyper_parameters(name, "ogbn_arxiv")
-    assert paper_hyper_parameters(name, "cora") == hyper_parameters(name)
-    assert on_arxiv.keys() == hyper_parameters(name).keys()
-    build(name, 3, 2, **on_arxiv)
+    classifiers.create(name, 3, 2, **paper_hyper_parameters(name, "ogbn_arxiv"))
 
 
 def test_the_paper_widens_some_classifiers_for_arxiv():
-    differing = {
-        name: {
-            key: value
-            for key, value in paper_hyper_parameters(name, "ogbn-arxiv").items()
-            if value != hyper_parameters(name)[key]
-        }
-        for name in classifiers.names()
-    }
-    assert {name: values for name, values in differing.items() if values} == {
+    own = ["appnp", "evennet", "gat", "gcn", "gprgnn", "mlp", "soft-median"]
+    assert {name: hyper for name in own if (hyper := paper_hyper_parameters(name, "ogbn-arxiv"))} == {
         "gcn": {"hidden_channels": 256, "num_layers": 3},
         "evennet": {"hidden_channels": 256},
         "soft-median": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1},
     }
+    assert not any(paper_hyper_parameters(name, "cora") for name in own)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_frozen_model_notices_new_features_and_parameters(name):
+    """What a frozen model keeps between calls never outlives what it came from."""
+    model, x, (edge_index, weight) = make(name).requires_grad_(False), features(12), edges()
+
+    def fresh() -> Tensor:
+        other = make(name)
+        other.load_state_dict(model.state_dict())
+        return other(x.clone(), edge_index.clone(), weight).detach()
+
+    for change in (
+        lambda: None,
+        lambda: x.mul_(2),
+        lambda: next(model.parameters()).mul_(0.5),
+        lambda: setattr(next(model.parameters()), "data", next(model.parameters()).data * 3),
+        lambda: model(x, edge_index, weight).zero_(),  # the caller's own, whatever it does with it
+    ):
+        first = model(x, edge_index, weight).clone()
+        assert torch.equal(first, model(x, edge_index, weight))
+        change()
+        assert torch.equal(model(x, edge_index, weight), fresh())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inference_mode(name):
+    model, x, (edge_index, weight) = make(name), features(12), edges()
+    expected = model(x, edge_index, weight)
+    with torch.inference_mode():
+        assert torch.equal(model(x.clone(), edge_index.clone(), weight.clone()), expected)
+        assert torch.equal(model(x, edge_index, weight), expected)
 
 
 def test_a_classifier_on_the_hub_is_loaded_by_its_address(tmp_path, monkeypatch):
     huggingface_hub = pytest.importorskip("huggingface_hub")
-    saved = build("gcn", 3, 2)
+    saved = classifiers.create("gcn", 3, 2)
     saved.save_pretrained(tmp_path)
     asked = []
 
@@ -254,5 +285,5 @@ def test_a_classifier_on_the_hub_is_loaded_by_its_address(tmp_path, monkeypatch)
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    assert torch.equal(load("hf://owner/name").first.weight, saved.first.weight)
+    assert torch.equal(classifiers.load("hf://owner/name").first.weight, saved.first.weight)
     assert asked == ["owner/name"]

@@ -63,7 +63,8 @@ def test_budgets_can_be_counted(workshop: Workshop, tmp_path: Path) -> None:
     assert len(Perturbation.load(flips)) == 7
     evaluate = ["evaluate", workshop.graph, "-c", workshop.gcn, "-a", "dice", "--epsilon", 1, "--json"]
     budgets = [
-        json.loads(invoke(*evaluate, "--budget-kind", kind))["records"][0]["max_flips"] for kind in ("half-degree", "incident")
+        json.loads(invoke(*evaluate, "--budget-kind", kind))["records"][0]["max_flips"]
+        for kind in ("half-degree", "incident")
     ]
     assert budgets[0] < budgets[1]
 
@@ -101,7 +102,12 @@ def test_train_and_fit_refuse_what_they_would_ignore(workshop: Workshop, tmp_pat
     train = ["train", workshop.graph, "-o", tmp_path / "m"]
     refused("--profile is of adversarial training", *train, "--profile", "paper")
     refused("no regime named 'nonsense'", *train, "--regime", "nonsense")
-    refused("gcn, vanilla, has no setting 'epoch': did you mean 'epochs'.*hidden_channels.*patience", *train, "--set", "epoch=3")
+    refused(
+        "gcn, vanilla, has no setting 'epoch': did you mean 'epochs'.*hidden_channels.*patience",
+        *train,
+        "--set",
+        "epoch=3",
+    )
     refused("leave it out", "fit", workshop.graph, "-o", tmp_path / "m", "--set", "in_channels=99")
     refused("says again", "fit", workshop.graph, "-o", tmp_path / "m", "--epochs", 2, "--set", "epochs=3")
     short = ["--set", "epochs=11", "--set", "clean_epochs=10"]

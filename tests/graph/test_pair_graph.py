@@ -4,7 +4,7 @@ from hypothesis import given
 
 from helpers import pair_graphs, random_pair_graph
 from purigraph.errors import GraphError
-from purigraph.graph import PairGraph, inverse_sqrt, merge_codes, to_scipy
+from purigraph.graph import PairGraph, inverse_sqrt, to_scipy
 
 
 @given(pair_graphs())
@@ -70,13 +70,28 @@ def test_find_gives_positions_and_minus_one() -> None:
     assert PairGraph(2, torch.empty(2, 0, dtype=torch.int64)).find(torch.tensor([1])).tolist() == [-1]
 
 
-@given(pair_graphs(), pair_graphs())
-def test_merge_codes_is_a_sorted_union(left: PairGraph, right: PairGraph) -> None:
-    only_right = right.codes[~torch.isin(right.codes, left.codes)]
-    merged, at_left, at_right = merge_codes(left.codes, only_right)
-    assert torch.equal(merged, torch.cat([left.codes, only_right]).sort().values)
-    assert torch.equal(merged[at_left], left.codes)
-    assert torch.equal(merged[at_right], only_right)
+def test_renumbered_graphs_have_their_own_weights() -> None:
+    graph = PairGraph(5, torch.tensor([[1], [3]]), torch.tensor([0.5]))
+    nodes, renumbered = graph.touched
+    assert nodes is not None
+    assert nodes.tolist() == [1, 3]
+    assert renumbered == PairGraph(2, torch.tensor([[0], [1]]), torch.tensor([0.5]))
+    other_nodes, other = graph.with_weight(torch.tensor([2.0])).touched
+    assert other_nodes is nodes
+    assert other.weight.tolist() == [2.0]
+    assert renumbered.weight.tolist() == [0.5]
+    whole = PairGraph(2, torch.tensor([[0], [1]]))
+    assert whole.touched == (None, whole)
+
+
+@given(pair_graphs())
+def test_both_entries_of_every_pair_are_known(graph: PairGraph) -> None:
+    csr = graph.csr
+    assert torch.equal(csr.pair[csr.entries].long(), torch.arange(graph.num_pairs).expand(2, -1))
+    transposed, mirrored = csr.by_column
+    assert transposed is csr
+    assert torch.equal(csr.row[mirrored], csr.col.long())
+    assert torch.equal(csr.col[mirrored].long(), csr.row)
 
 
 def test_weights_of_the_wrong_length_are_refused() -> None:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from helpers import pair_graphs
 from purigraph.errors import InputError
 from purigraph.graph import PairGraph
-from purigraph.graph.sampling import distinct_integers, num_non_edges, sample_non_edges
+from purigraph.graph.distinct_integers import distinct_integers
+from purigraph.graph.sampling import num_non_edges, sample_non_edges
 
 
 def seeded(seed: int) -> torch.Generator:

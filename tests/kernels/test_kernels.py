@@ -1,6 +1,7 @@
 """The fast kernels against the printed equations and against finite differences."""
 
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch.autograd import gradcheck
 from helpers import random_pair_graph
 from purigraph.errors import InputError
 from purigraph.graph import PairGraph, to_scipy
-from purigraph.kernels import Features, edge_scores, node_codes, propagate
+from purigraph.kernels import Features, all_hops, edge_scores, node_codes, threads
 from purigraph.kernels.reference import reference_encoding, reference_scores, reference_step
 from purigraph.purifiers.gpr_gae.links import LinkModel
 
@@ -27,31 +28,31 @@ def randn(*shape: int, seed: int = 0, grad: bool = True) -> Tensor:
     return values.requires_grad_(grad)
 
 
-def test_propagate_gives_the_powers() -> None:
+def test_all_hops_are_the_powers() -> None:
     graph = random_pair_graph(12, 20, dtype=torch.float64)
     h, diagonal = randn(12, 3, grad=False), randn(12, seed=1, grad=False)
     matrix = torch.from_numpy(to_scipy(graph).toarray()) + torch.diag(diagonal)
-    hops = propagate(h, graph, graph.weight, diagonal, 3)
+    hops = all_hops(h, graph.csr, graph.weight, diagonal, 3)
     expected = torch.stack([h, matrix @ h, matrix @ matrix @ h, matrix @ matrix @ matrix @ h])
     assert torch.allclose(hops, expected)
 
 
 @pytest.mark.parametrize("with_diagonal", [False, True])
-def test_propagate_gradients(with_diagonal: bool) -> None:
+def test_all_hops_gradients(with_diagonal: bool) -> None:
     graph = random_pair_graph(9, 12, dtype=torch.float64)
     value = graph.weight.clone().requires_grad_()
     if with_diagonal:
-        assert gradcheck(lambda h, v, d: propagate(h, graph, v, d, 3), (randn(9, 3), value, randn(9, seed=1)))
-    assert gradcheck(lambda h, v: propagate(h, graph, v, None, 3), (randn(9, 3), value))
+        assert gradcheck(lambda h, v, d: all_hops(h, graph.csr, v, d, 3), (randn(9, 3), value, randn(9, seed=1)))
+    assert gradcheck(lambda h, v: all_hops(h, graph.csr, v, None, 3), (randn(9, 3), value))
     constant = randn(9, 3, grad=False)
-    assert gradcheck(lambda v: propagate(constant, graph, v, None, 2), (value,))
+    assert gradcheck(lambda v: all_hops(constant, graph.csr, v, None, 2), (value,))
 
 
 def test_edge_scores_gradients() -> None:
     graph = random_pair_graph(9, 12, dtype=torch.float64)
-    assert gradcheck(lambda pq, w, b: edge_scores(pq, w, b, graph), (randn(9, 10), randn(5, seed=1), randn(1)[0]))
+    assert gradcheck(lambda pq, w, b: edge_scores(pq, w, b, graph.csr), (randn(9, 10), randn(5, seed=1), randn(1)[0]))
     weight, bias = randn(5, grad=False), randn(1, grad=False)[0]
-    assert gradcheck(lambda pq: edge_scores(pq, weight, bias, graph), (randn(9, 10),))
+    assert gradcheck(lambda pq: edge_scores(pq, weight, bias, graph.csr), (randn(9, 10),))
 
 
 @pytest.mark.parametrize("nodes", [None, [5, 1, 7]])
@@ -150,7 +151,7 @@ def test_the_split_equals_the_printed_equations(
 
     links = model.trainable()
     fast = links.logits(links.embed(Features(x)), graph)
-    encoding = reference_encoding(x, graph, parameters_of(model))
+    encoding = reference_encoding(x, graph.pairs, graph.weight, parameters_of(model))
     slow = reference_scores(encoding, graph.pairs, parameters_of(model))
 
     assert relative(fast, slow) < close
@@ -174,26 +175,61 @@ def test_scoring_some_pairs_equals_scoring_all() -> None:
 def test_reference_in_batches_is_the_reference() -> None:
     graph = random_pair_graph(40, 90, dtype=torch.float64)
     x, parameters = randn(40, 30, grad=False), parameters_of(link_model(torch.float64))
-    whole = reference_step(x, graph, parameters)
-    assert torch.allclose(reference_step(x, graph, parameters, batch=13), whole)
+    whole = reference_step(x, graph.pairs, graph.weight, parameters)
+    assert torch.allclose(reference_step(x, graph.pairs, graph.weight, parameters, batch=13), whole)
 
 
-def test_two_threads_give_the_same_bits_as_one() -> None:
+def test_two_threads_give_the_same_bits_as_one(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forward and backward; each range of rows is computed by one thread, whichever it is."""
     graph = random_pair_graph(3000, 20000)
     model = link_model(torch.float32).frozen()
     h = model.embed(Features(randn(3000, 30, grad=False).float()))
+    pq = randn(3000, 32, grad=False).float()
+    run, ranges = threads.run, []
+
+    def counted(kernel: Any, parts: list[tuple[int, int]], *arguments: Any, **named: Any) -> None:
+        ranges.append(len(parts))
+        run(kernel, parts, *arguments, **named)
+
+    monkeypatch.setattr(threads, "run", counted)
+
+    def results(num_threads: int) -> list[Tensor]:
+        before = torch.get_num_threads()
+        torch.set_num_threads(num_threads)
+        ranges.clear()
+        try:
+            value, codes = graph.weight.clone().requires_grad_(), pq.clone().requires_grad_()
+            hops = all_hops(h, graph.csr, value, None, 3)
+            scores = edge_scores(codes, model.score_weight, model.score_bias, graph.csr)
+            gradients = torch.autograd.grad(hops.square().sum() + scores.square().sum(), [value, codes])
+        finally:
+            torch.set_num_threads(before)
+        return [hops.detach(), scores.detach(), *gradients]
+
+    one = results(1)
+    assert set(ranges) <= {1}
+    two = results(2)
+    assert set(ranges) == ({2} if kernels == "auto" else set())
+    if kernels == "auto":  # PyTorch's own sums depend on its threads
+        assert all(map(torch.equal, one, two))
+
+
+def test_every_range_is_run_and_rows_are_shared_out_by_their_work() -> None:
+    rowptr = torch.tensor([0, 900_000, 900_001, 900_002, 1_800_000], dtype=torch.int32).numpy()
     before = torch.get_num_threads()
     try:
-        torch.set_num_threads(1)
-        one = propagate(h, graph, graph.weight, None, 3)
         torch.set_num_threads(2)
-        two = propagate(h, graph, graph.weight, None, 3)
-        scores = [edge_scores(randn(3000, 32, grad=False).float(), model.score_weight, model.score_bias, graph)]
-        scores.append(edge_scores(randn(3000, 32, grad=False).float(), model.score_weight, model.score_bias, graph))
+        parts = threads.row_parts(rowptr, 10_000, 1)  # the work is more than int32 holds
+        assert parts == [(0, 2), (2, 4)]
+        seen = torch.zeros(4, dtype=torch.int64)
+
+        def mark(out: Tensor, start: int, stop: int) -> None:
+            out[start:stop] += 1
+
+        threads.run(mark, parts, seen)
     finally:
         torch.set_num_threads(before)
-    assert torch.equal(one, two)
-    assert torch.equal(*scores)
+    assert seen.tolist() == [1, 1, 1, 1]
 
 
 def relative(value: Tensor, expected: Tensor) -> float:

@@ -306,7 +306,7 @@ def test_steps_follow_the_printed_equations(trained: pg.GPRGAE) -> None:
     }
     expected, changes = graph, []
     for _ in range(4):
-        delta = reference_step(data.x.double(), expected, parameters).detach() - expected.weight
+        delta = reference_step(data.x.double(), expected.pairs, expected.weight, parameters).detach() - expected.weight
         changes.append(float(delta.norm() / expected.weight.norm()))
         expected = expected.with_weight(expected.weight + 0.7 * delta)
     result = purifier.trace(data.x.double(), graph, alpha=0.7, tolerance=0, max_steps=4, history=True)

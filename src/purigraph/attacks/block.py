@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from purigraph.attacks.pair_space import PairSpace
+from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.scene import Scene
-from purigraph.attacks.union import Union
-from purigraph.graph.pair_graph import merge_codes
+from purigraph.graph import pair_codes
+from purigraph.graph.pair_space import PairSpace
 
 # The least and one minus the greatest weight of a flip. Not 0: models may take logarithms or roots of weights, and
 # an entry without weight would have no gradient there.
@@ -21,7 +21,7 @@ EPSILON = 1e-7
 class Block:
     """Pairs, merged with the graph, and their flip weights (B,) between `EPSILON` and 1 - `EPSILON`."""
 
-    union: Union
+    overlay: Overlay
     weight: Tensor
 
     @classmethod
@@ -41,26 +41,26 @@ class Block:
         if int(keep.sum()) > most:
             keep = torch.zeros_like(keep)
             keep[torch.topk(self.weight, most, sorted=False).indices] = True
-        return self._fill(self.union.codes[keep], self.weight[keep], space, size, scene)
+        return self._fill(self.overlay.codes[keep], self.weight[keep], space, size, scene)
 
     @classmethod
     def _fill(cls, codes: Tensor, weight: Tensor, space: PairSpace, size: int, scene: Scene) -> Block:
         fresh = space.sample(size - len(codes), scene.generator, taken=codes)
-        merged, at_codes, _ = merge_codes(codes, fresh)
+        merged, at_codes, _ = pair_codes.merge(codes, fresh)
         merged_weight = torch.full_like(merged, EPSILON, dtype=weight.dtype)
         merged_weight[at_codes] = weight
-        return cls(Union(scene.graph, merged), merged_weight)
+        return cls(Overlay(scene.graph, merged), merged_weight)
 
     def with_weight(self, weight: Tensor) -> Block:
-        """The same pairs with other weights, clipped; the union, and with it the edge list, stays the same."""
-        return Block(self.union, weight.clamp(EPSILON, 1 - EPSILON))
+        """The same pairs with other weights, clipped; the overlay, and with it the edge list, stays the same."""
+        return Block(self.overlay, weight.clamp(EPSILON, 1 - EPSILON))
 
     def heaviest(self, count: int) -> Block:
         """The same pairs; all but the `count` with the most weight lose theirs."""
         kept = torch.topk(self.weight, min(count, len(self.weight)), sorted=False).indices
         weight = torch.full_like(self.weight, EPSILON)
         weight[kept] = self.weight[kept]
-        return Block(self.union, weight)
+        return Block(self.overlay, weight)
 
     def has_weight(self) -> Tensor:
         """(B,) bool, which entries are flipped by more than nothing."""

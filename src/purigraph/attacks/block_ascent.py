@@ -13,14 +13,14 @@ from torch import Tensor
 
 from purigraph.attacks.base import Attack
 from purigraph.attacks.block import Block
-from purigraph.attacks.pair_space import PairSpace
+from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.projections import project_global
 from purigraph.attacks.scene import Scene
-from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Verdict
 from purigraph.attacks.whole_flips import exchange, strongest_choice
 from purigraph.checkpoints import State
 from purigraph.errors import InputError, MaskedGradientWarning
+from purigraph.graph.pair_space import PairSpace
 from purigraph.graph.perturbation import Perturbation
 from purigraph.progress import Reporter, progress
 from purigraph.settings import setting
@@ -113,13 +113,13 @@ class BlockAscent(Attack):
         found, rounded = climb.best, climb.block
         chosen, verdict = strongest_choice(found, rounded, self.final_samples, scene)
         if steps.rounding:
-            chosen = exchange(chosen, verdict, found.union, self.final_samples, scene)
-        return Perturbation.of_flips(scene.graph, found.union.pairs[:, chosen.to(scene.graph.device)])
+            chosen = exchange(chosen, verdict, found.overlay, self.final_samples, scene)
+        return Perturbation.of_flips(scene.graph, found.overlay.pairs[:, chosen.to(scene.graph.device)])
 
     def _step(self, block: Block, rate: float, scene: Scene) -> tuple[Verdict, Block, float]:
         """Return the verdict on a block, the block after one projected step, and the steepest slope."""
-        verdict, gradient = scene.victim.gradient(block.union, block.weight)
-        weight = self._project(block.weight + rate * gradient, block.union.pairs, scene)
+        verdict, gradient = scene.victim.gradient(block.overlay, block.weight)
+        weight = self._project(block.weight + rate * gradient, block.overlay.pairs, scene)
         return verdict, block.with_weight(weight), float(gradient.abs().max())
 
     def _search(self, climb: _Climb, space: PairSpace, rate: float, scene: Scene, report: Reporter) -> None:
@@ -135,7 +135,7 @@ class BlockAscent(Attack):
             climb.block = after.resample(space, scene)
         elif step in (resampled - 1, resampled + fixed - 1):
             # The last block of a phase has not been looked at yet.
-            climb.offer(after, scene.victim.relaxed(after.union, after.weight))
+            climb.offer(after, scene.victim.relaxed(after.overlay, after.weight))
             climb.block = climb.best
         if climb.blind and step == resampled + fixed - 1:
             warnings.warn(
@@ -187,9 +187,9 @@ class _Climb:
     def state(self) -> State:
         """Return everything, for a checkpoint."""
         tensors = {
-            "codes": self.block.union.codes,
+            "codes": self.block.overlay.codes,
             "weight": self.block.weight,
-            "best_codes": self.best.union.codes.clone(),  # the two may be one block, but a file holds no tensor twice
+            "best_codes": self.best.overlay.codes.clone(),  # the two may be one block, but a file holds no tensor twice
             "best_weight": self.best.weight.clone(),
         }
         # Not a number, if the search has not judged any block yet, is not JSON.
@@ -203,11 +203,11 @@ class _Climb:
         if state is None:
             return None
         tensors, values = state.tensors, state.values
-        climb = cls(Block(Union(scene.graph, tensors["codes"]), tensors["weight"]))
+        climb = cls(Block(Overlay(scene.graph, tensors["codes"]), tensors["weight"]))
         if not torch.equal(tensors["best_codes"], tensors["codes"]):
-            climb.best = Block(Union(scene.graph, tensors["best_codes"]), tensors["best_weight"])
+            climb.best = Block(Overlay(scene.graph, tensors["best_codes"]), tensors["best_weight"])
         elif not torch.equal(tensors["best_weight"], tensors["weight"]):
-            climb.best = Block(climb.block.union, tensors["best_weight"])
+            climb.best = Block(climb.block.overlay, tensors["best_weight"])
         climb.step, climb.blind = values["step"], values["blind"]
         climb.verdict = Verdict.none() if values["verdict"] is None else Verdict(*values["verdict"])
         return climb

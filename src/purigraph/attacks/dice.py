@@ -8,6 +8,7 @@ from torch import Tensor
 from purigraph.attacks.base import Attack, registry
 from purigraph.attacks.projections import choose
 from purigraph.attacks.scene import Scene
+from purigraph.graph import pair_codes
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
 from purigraph.settings import setting
@@ -57,7 +58,7 @@ class DICE(Attack):
         pick = torch.randint(len(scene.targets), (2 * count,), generator=scene.generator).to(device)
         one = scene.targets[pick]
         other = torch.randint(num_nodes, (2 * count,), generator=scene.generator).to(device)
-        codes = torch.minimum(one, other) * num_nodes + torch.maximum(one, other)
+        codes = pair_codes.encode(one, other, num_nodes)
         codes = codes[(scene.labels[one] != scene.labels[other]) & (scene.graph.find(codes) < 0)]
         return codes[_first_of_each(codes)][:count]
 

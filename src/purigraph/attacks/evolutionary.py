@@ -16,6 +16,7 @@ from purigraph.attacks.projections import choose
 from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict
 from purigraph.checkpoints import State
+from purigraph.graph import pair_codes
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
 from purigraph.progress import progress
@@ -124,7 +125,7 @@ class Evolutionary(Attack):
         # A shift by 1 to N - 1 never leads back to the node itself.
         shift = torch.randint(1, max(num_nodes, 2), (count,), generator=generator).to(device)
         other = (one + shift) % num_nodes
-        return torch.minimum(one, other) * num_nodes + torch.maximum(one, other)
+        return pair_codes.encode(one, other, num_nodes)
 
     def _fit(self, codes: Tensor, scene: Scene) -> Tensor:
         """Return ascending codes, each once, as many as the limits allow; the first ones have the right of way."""

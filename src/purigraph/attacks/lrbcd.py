@@ -8,12 +8,12 @@ from typing import Literal
 from torch import Tensor
 
 from purigraph.attacks.base import registry
-from purigraph.attacks.pair_space import PairSpace
 from purigraph.attacks.projections import project_greedy, project_nearest
 from purigraph.attacks.random_block_ascent import RandomBlockAscent
 from purigraph.attacks.scene import Scene
 from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.pair_graph import PairGraph
+from purigraph.graph.pair_space import PairSpace
 from purigraph.settings import setting
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from purigraph.attacks.base import Attack, registry
-from purigraph.attacks.pair_space import PairSpace
 from purigraph.attacks.projections import choose
 from purigraph.attacks.scene import Scene
 from purigraph.graph.pair_graph import PairGraph
+from purigraph.graph.pair_space import PairSpace
 from purigraph.graph.perturbation import Perturbation
 
 

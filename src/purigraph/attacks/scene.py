@@ -10,6 +10,7 @@ from torch import Tensor
 
 from purigraph.attacks.victim import Victim
 from purigraph.checkpoints import Checkpointer, State
+from purigraph.graph import pair_codes
 from purigraph.graph.budget import Limits
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
@@ -44,7 +45,7 @@ class Scene:
     def start_codes(self) -> Tensor:
         """Return the start's flips as codes i * N + j, ascending; empty if there is no start."""
         flips = torch.empty((2, 0), dtype=torch.int64) if self.start is None else self.start.flips()
-        return (flips[0] * self.graph.num_nodes + flips[1]).to(self.graph.device)
+        return pair_codes.encode(*flips, self.graph.num_nodes).to(self.graph.device)
 
     def resume(self) -> State | None:
         """Return the state that an interrupted run offered last, the generator set as it was then; None if none did.

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from purigraph.attacks.both_directions import both_directions
 from purigraph.attacks.model import Model, Relaxable
-from purigraph.attacks.union import Union
+from purigraph.attacks.overlay import Overlay
 from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.graph.edge_structure import list_edges
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.losses import Loss
 from purigraph.metrics import accuracy
@@ -64,11 +64,13 @@ class Victim:
         """Return the targets' logits (M, C)."""
         return self._of_targets(self._model(self._x, edge_index, edge_weight))
 
-    def _relaxed_logits(self, union: Union, presence: Tensor) -> Tensor:
+    def _relaxed_logits(self, overlay: Overlay, presence: Tensor) -> Tensor:
         """Return the targets' logits where edges are there only to the shares `presence` (2E',); see `Relaxable`."""
         if self._relaxable is not None:
-            return self._of_targets(self._relaxable.relaxed(self._x, union.edge_index, union.whole_weight, presence))
-        return self.logits(union.edge_index, union.whole_weight * presence)
+            return self._of_targets(
+                self._relaxable.relaxed(self._x, overlay.edge_index, overlay.whole_weight, presence)
+            )
+        return self.logits(overlay.edge_index, overlay.whole_weight * presence)
 
     def _of_targets(self, logits: Any) -> Tensor:
         if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[0] != self._num_nodes:
@@ -85,9 +87,9 @@ class Victim:
         return chosen
 
     @torch.no_grad()
-    def relaxed(self, union: Union, flip_weight: Tensor) -> Verdict:
+    def relaxed(self, overlay: Overlay, flip_weight: Tensor) -> Verdict:
         """Return the verdict on a graph with flips (B,) made in part; no gradient is computed."""
-        return self._judge(self._relaxed_logits(union, union.presence(flip_weight)))
+        return self._judge(self._relaxed_logits(overlay, overlay.presence(flip_weight)))
 
     def verdict(self, graph: PairGraph) -> Verdict:
         """Return the verdict on a graph; no gradient is computed."""
@@ -96,15 +98,14 @@ class Victim:
     @torch.no_grad()
     def predict(self, graph: PairGraph) -> tuple[Verdict, Tensor]:
         """Return the verdict on a graph and (M,) bool, which targets are right."""
-        both = both_directions(graph)
-        logits = self.logits(both.edge_index, graph.weight[both.pair])
+        logits = self.logits(list_edges(graph), graph.weight.index_select(0, graph.csr.pair))
         return self._judge(logits), logits.argmax(1) == self._target_labels
 
     def _judge(self, logits: Tensor) -> Verdict:
         return Verdict(accuracy(logits, self._target_labels), float(self._loss(logits, self._target_labels)))
 
     @torch.enable_grad()
-    def gradient(self, union: Union, flip_weight: Tensor) -> tuple[Verdict, Tensor]:
+    def gradient(self, overlay: Overlay, flip_weight: Tensor) -> tuple[Verdict, Tensor]:
         """Return the verdict and the loss's gradient (B,) with respect to the flip weights (B,), in one pass.
 
         Entries where the gradient is not finite are 0: an attack that stops there would flatter the model.
@@ -112,8 +113,8 @@ class Victim:
         Raises:
             UnsupportedModelError: If the output does not depend on `edge_weight` differentiably.
         """
-        presence = union.presence(flip_weight.detach()).requires_grad_()
-        logits = self._relaxed_logits(union, presence)
+        presence = overlay.presence(flip_weight.detach()).requires_grad_()
+        logits = self._relaxed_logits(overlay, presence)
         gradient = None
         if logits.requires_grad:
             loss = self._loss(logits, self._target_labels)
@@ -126,7 +127,7 @@ class Victim:
             )
         logits = logits.detach()
         verdict = Verdict(accuracy(logits, self._target_labels), float(loss.detach()))
-        return verdict, union.flip_gradient(torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0))
+        return verdict, overlay.flip_gradient(torch.nan_to_num(gradient, nan=0.0, posinf=0.0, neginf=0.0))
 
 
 @contextmanager

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from purigraph.attacks.block import EPSILON, Block
+from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.projections import choose
 from purigraph.attacks.scene import Scene
-from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Verdict
 from purigraph.graph.perturbation import Perturbation
 
@@ -31,11 +31,11 @@ def strongest_choice(found: Block, rounded: Block, samples: int, scene: Scene) -
     Returns:
         Positions in the block, and the verdict on the discrete graph.
     """
-    pairs = found.union.pairs.cpu()
+    pairs = found.overlay.pairs.cpu()
     best, best_verdict = torch.empty(0, dtype=torch.int64), Verdict.none()
     for order in _orders(found, rounded, samples, scene.generator):
         chosen = choose(order, pairs, scene.limits)
-        verdict = _verdict(chosen, found.union, scene)
+        verdict = _verdict(chosen, found.overlay, scene)
         if verdict.beats(best_verdict):
             best, best_verdict = chosen, verdict
     return best, best_verdict
@@ -57,41 +57,41 @@ def _orders(found: Block, rounded: Block, samples: int, generator: torch.Generat
         yield entries[torch.where(luck[0] < weight, -luck[1], waiting).argsort()]
 
 
-def exchange(chosen: Tensor, verdict: Verdict, union: Union, tries: int, scene: Scene) -> Tensor:
+def exchange(chosen: Tensor, verdict: Verdict, overlay: Overlay, tries: int, scene: Scene) -> Tensor:
     """Replace single flips where that helps: for small budgets, where one flip is much.
 
     The flips that the gradient thinks least of are taken out, one after the other, and those are tried instead that
     the gradient at the graph without it thinks best of.
 
     Args:
-        chosen: Positions in the union's block.
+        chosen: Positions in the overlay's block.
         verdict: On the chosen ones.
-        union: Of the graph and the block.
+        overlay: Of the graph and the block.
         tries: How many, in all.
         scene: Whose limits are kept.
     """
-    pairs = union.pairs.cpu()
-    weakest = chosen[torch.argsort(_gain(chosen, union, scene)[chosen], stable=True)][: min(_EXCHANGED, tries)]
+    pairs = overlay.pairs.cpu()
+    weakest = chosen[torch.argsort(_gain(chosen, overlay, scene)[chosen], stable=True)][: min(_EXCHANGED, tries)]
     for out in weakest:
         rest = chosen[chosen != out]
-        gain = _gain(rest, union, scene)
+        gain = _gain(rest, overlay, scene)
         gain[chosen] = -torch.inf
         for entry in torch.topk(gain, min(tries // len(weakest), len(gain))).indices:
             candidate = choose(torch.cat([rest, entry.view(1)]), pairs, scene.limits)
-            other = _verdict(candidate, union, scene)
+            other = _verdict(candidate, overlay, scene)
             if other.beats(verdict):
                 chosen, verdict = candidate, other
     return chosen
 
 
-def _gain(chosen: Tensor, union: Union, scene: Scene) -> Tensor:
+def _gain(chosen: Tensor, overlay: Overlay, scene: Scene) -> Tensor:
     """Return the loss's gradient (B,) with respect to the flips, where the chosen ones are made."""
-    weight = torch.full_like(union.codes, EPSILON, dtype=scene.graph.weight.dtype)
+    weight = torch.full_like(overlay.codes, EPSILON, dtype=scene.graph.weight.dtype)
     weight[chosen] = 1 - EPSILON
-    return scene.victim.gradient(union, weight)[1].cpu()
+    return scene.victim.gradient(overlay, weight)[1].cpu()
 
 
-def _verdict(chosen: Tensor, union: Union, scene: Scene) -> Verdict:
+def _verdict(chosen: Tensor, overlay: Overlay, scene: Scene) -> Verdict:
     """Return the verdict on the discrete graph with the chosen flips made."""
-    flips = Perturbation.of_flips(scene.graph, union.pairs.cpu()[:, chosen])
+    flips = Perturbation.of_flips(scene.graph, overlay.pairs.cpu()[:, chosen])
     return scene.victim.verdict(flips.apply(scene.graph))

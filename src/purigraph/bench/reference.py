@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch_geometric.utils import negative_sampling
 
-from purigraph.graph import PairGraph, merge_codes
+from purigraph.graph import PairGraph, pair_codes
 from purigraph.kernels.reference import reference_encoding, reference_scores, reference_step
 from purigraph.metrics import ranking_scores
 from purigraph.purifiers.gpr_gae.links import LinkModel
@@ -36,7 +36,7 @@ def purify(links: LinkModel, x: Tensor, graph: PairGraph, steps: int) -> Tensor:
     parameters = named_parameters(links, frozen=True)
     weight = graph.weight
     for _ in range(steps):
-        weight = reference_step(x, graph.with_weight(weight), parameters, batch=_BATCH)
+        weight = reference_step(x, graph.pairs, weight, parameters, batch=_BATCH)
     return weight
 
 
@@ -48,14 +48,14 @@ def training_epoch(
     count = round(injection * graph.num_pairs)
     negative = negative_sampling(edge_index, graph.num_nodes, 2 * count, force_undirected=True)
     negative = negative[:, negative[0] < negative[1]]
-    codes = torch.unique(negative[0] * graph.num_nodes + negative[1])
-    merged, at_original, _ = merge_codes(graph.codes, codes)
+    codes = torch.unique(pair_codes.encode(negative[0], negative[1], graph.num_nodes))
+    merged, at_original, _ = pair_codes.merge(graph.codes, codes)
     is_original = torch.zeros(len(merged), dtype=torch.bool)
     is_original[at_original] = True
     weight = (torch.rand(len(merged)) * 2 + 1) * (torch.rand(len(merged)) >= 0.2)
     perturbed = PairGraph.from_codes(graph.num_nodes, merged, weight)
     parameters = named_parameters(links, frozen=False)
-    encoding = reference_encoding(functional.dropout(x, 0.7), perturbed, parameters)
+    encoding = reference_encoding(functional.dropout(x, 0.7), perturbed.pairs, weight, parameters)
     forward, backward = reference_scores(encoding, perturbed.pairs, parameters).sigmoid()
     each = functional.binary_cross_entropy((forward + backward) / 2, is_original.float(), reduction="none")
     loss = each[is_original].mean() + each[~is_original].mean() + 0.2 * (forward - backward).square().mean()
@@ -69,6 +69,6 @@ def validate(links: LinkModel, x: Tensor, sets: list[tuple[PairGraph, PairGraph,
     """Score every validation set: (the graph, the scored pairs, which of them are true)."""
     parameters = named_parameters(links, frozen=True)
     for graph, scored, is_original in sets:
-        encoding = reference_encoding(x, graph, parameters)
+        encoding = reference_encoding(x, graph.pairs, graph.weight, parameters)
         probability = reference_scores(encoding, scored.pairs, parameters).sigmoid().mean(0)
         ranking_scores(probability[is_original], probability[~is_original])

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from purigraph import losses
 from purigraph.attacks import PRBCD
+from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.projections import project_global
-from purigraph.attacks.union import Union
 from purigraph.attacks.victim import Victim, frozen
 from purigraph.bench import reference
 from purigraph.classifiers import GCN
 from purigraph.datasets import citation_network
 from purigraph.errors import InputError
-from purigraph.graph import PairGraph, as_pair_graph, merge_codes
+from purigraph.graph import PairGraph, as_pair_graph, pair_codes
 from purigraph.graph.sampling import sample_non_edges
 from purigraph.protection import protect
 from purigraph.purifiers import GPRGAE
@@ -116,7 +116,7 @@ class Gradient(Workload):
         super().__init__(**size)
         generator = torch.Generator().manual_seed(1)
         extra = sample_non_edges(self.graph, self.block, generator)
-        codes, at_edges, _ = merge_codes(self.graph.codes, extra)
+        codes, at_edges, _ = pair_codes.merge(self.graph.codes, extra)
         weight = torch.full((len(codes),), 1e-3)
         weight[at_edges] = 1
         self.union = PairGraph.from_codes(self.graph.num_nodes, codes, weight)
@@ -189,7 +189,7 @@ class PrbcdOnGcn(Workload):
             epochs=self.epochs,
             epochs_resampling=self.epochs,
             max_final_samples=1,
-            loss="tanh-margin",
+            loss="tanh_margin",
             log=False,
         )
         torch.manual_seed(0)
@@ -210,7 +210,7 @@ class AdaptiveEpoch(Workload):
     def ours(self) -> Tensor:
         """Merge a fresh block with the graph, take the gradient for every candidate, project to the budget."""
         generator = torch.Generator().manual_seed(2)
-        union = Union(self.graph, sample_non_edges(self.graph, self.block, generator))
+        union = Overlay(self.graph, sample_non_edges(self.graph, self.block, generator))
         weight = torch.full((self.block,), 1e-3)
         with frozen(self.model):
             victim = Victim(self.model, self.data.x, self.data.y, self.targets, losses.create("margin"))

@@ -10,43 +10,55 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from purigraph.classifiers.propagation import Pattern, counting_order
 from purigraph.errors import GraphError
-from purigraph.graph import inverse_sqrt
+from purigraph.graph.edge_structure import structure_of
+from purigraph.graph.pair_graph import inverse_sqrt
 
 
 class Edges:
     """The weighted adjacency of an edge list by targets; the weights keep their gradient.
 
     Args:
-        edge_index: (2, M) int64, sources and targets.
-        edge_weight: (M,) floating point, not negative; ones when left out.
+        edge_index: (2, M) integer, sources and targets. It is ordered once per tensor (see `structure_of`).
+        edge_weight: (M,) floating point, not negative. Default: ones.
         num_nodes: N.
-        dtype: of the weights.
+        dtype: Of the weights.
 
     Attributes:
         pattern: N x N, a row per target.
-        source: (M,) int64, ordered by target.
-        target: (M,) int64, ascending.
-        weight: (M,) in the same order; 0 for self-loops.
+        weight: (M,) in the order of the pattern's entries; 0 for self-loops.
 
     Raises:
-        GraphError: When the shapes don't fit or a node does not exist.
+        GraphError: If the shapes don't fit or a node does not exist.
     """
 
     def __init__(self, edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, dtype: torch.dtype) -> None:
-        _check(edge_index, edge_weight, num_nodes)
-        edge_index = edge_index.long()
-        rowptr, order = counting_order(edge_index[1], num_nodes)
-        self.num_nodes = num_nodes
-        self.source = edge_index[0].index_select(0, order)
-        self.target = edge_index[1].index_select(0, order)
-        self.pattern = Pattern(rowptr, self.source, num_nodes)
-        is_edge = self.source != self.target
+        self.pattern, order, is_edge = structure_of(edge_index, num_nodes).by_target
         if edge_weight is None:
-            self.weight = is_edge.to(dtype)
+            given = torch.ones(len(order), dtype=dtype, device=order.device)
+        elif edge_weight.shape != order.shape:
+            raise GraphError(
+                f"edge_weight must have one entry per column of edge_index, shape ({len(order)},), "
+                f"not {tuple(edge_weight.shape)}."
+            )
         else:
-            self.weight = edge_weight.to(dtype).index_select(0, order) * is_edge
+            given = edge_weight.to(dtype).index_select(0, order)
+        self.weight = given if is_edge is None else given * is_edge
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.pattern.num_rows
+
+    @property
+    def source(self) -> Tensor:
+        """(M,) integer, in the order of the pattern's entries."""
+        return self.pattern.col
+
+    @property
+    def target(self) -> Tensor:
+        """(M,) int64, ascending."""
+        return self.pattern.row
 
     def degree(self) -> Tensor:
         """(N,) the sum of the weights of the edges into each node."""
@@ -63,24 +75,3 @@ class Edges:
 
     def _scaled(self, scale: Tensor) -> Tensor:
         return self.weight * scale.index_select(0, self.source) * scale.index_select(0, self.target)
-
-
-def _check(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> None:
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
-        raise GraphError(
-            "edge_index must be an integer tensor of shape (2, number of edges), not "
-            f"{edge_index.dtype} of shape {tuple(edge_index.shape)}."
-        )
-    if edge_weight is not None and edge_weight.shape != (edge_index.shape[1],):
-        raise GraphError(
-            f"edge_weight must have one entry per column of edge_index, shape ({edge_index.shape[1]},), "
-            f"not {tuple(edge_weight.shape)}."
-        )
-    if edge_index.numel() == 0:
-        return
-    low, high = (int(bound) for bound in edge_index.aminmax())
-    if low < 0 or high >= num_nodes:
-        raise GraphError(
-            f"edge_index holds node {low if low < 0 else high}, but x has {num_nodes} rows: nodes are "
-            f"numbered from 0 to {num_nodes - 1}."
-        )

@@ -9,12 +9,18 @@ from torch.nn import functional
 from purigraph.classifiers.base import NodeFeatures
 from purigraph.errors import InputError
 from purigraph.kernels import Features
+from purigraph.memo import Memo
+
+# What a frozen layer gives is kept where it is smaller than this.
+_KEPT_BYTES = 1 << 28
 
 
 class FirstLayer(nn.Linear):
     """A linear layer with dropout on its input, $X' W^T + b$, whatever form the features come in.
 
-    Dropping a zero changes nothing, so on sparse features dropout and product touch the non-zeros alone.
+    Dropping a zero changes nothing, so on sparse features dropout and product touch the non-zeros alone. A frozen
+    layer (no parameter requires a gradient) keeps what it gave for the last dense `x`: an attack on the edges asks
+    for it thousands of times, and it is most of what a small GCN computes.
 
     Args:
         in_features: F.
@@ -26,6 +32,7 @@ class FirstLayer(nn.Linear):
     def __init__(self, in_features: int, out_features: int, *, bias: bool = True, dropout: float = 0.0) -> None:
         super().__init__(in_features, out_features, bias=bias)
         self.dropout = dropout
+        self._kept: Memo[tuple[Tensor, int]] = Memo()
 
     def forward(self, x: NodeFeatures) -> Tensor:
         """Shapes: (N, F) gives (N, Z)."""
@@ -42,9 +49,23 @@ class FirstLayer(nn.Linear):
             bias = self.weight.new_zeros(self.out_features) if self.bias is None else self.bias
             return x.linear(self.weight.t(), bias, dropout=dropout)
         if x.layout == torch.strided:
-            return functional.linear(functional.dropout(x, dropout), self.weight, self.bias)
+            return self._dense(x, dropout)
         product: Tensor = torch.sparse.mm(_sparse_dropout(x, dropout), self.weight.t())
         return product if self.bias is None else product + self.bias
+
+    def _dense(self, x: Tensor, dropout: float) -> Tensor:
+        parameters = [self.weight] if self.bias is None else [self.weight, self.bias]
+        if dropout > 0 or any(tensor.requires_grad or tensor.is_inference() for tensor in (x, *parameters)):
+            self._kept = Memo()
+            return functional.linear(functional.dropout(x, dropout), self.weight, self.bias)
+        state = [(id(parameter), parameter.data_ptr(), parameter._version) for parameter in parameters]
+        kept = self._kept.get(x, state)
+        if kept is not None and kept[0]._version == kept[1]:
+            return kept[0]
+        product = functional.linear(x, self.weight, self.bias)
+        if product.numel() * product.element_size() <= _KEPT_BYTES and not product.is_inference():
+            self._kept.put(x, (product, product._version), state)
+        return product
 
 
 def _sparse_dropout(x: Tensor, dropout: float) -> Tensor:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from purigraph.classifiers.base import Classifier, NodeFeatures, registry
+from purigraph.classifiers.base import registry
 from purigraph.classifiers.edges import Edges
-from purigraph.classifiers.first_layer import FirstLayer
-from purigraph.classifiers.propagation import propagate
+from purigraph.classifiers.layered import Aggregate, LayeredClassifier
 from purigraph.errors import InputError
+from purigraph.kernels.exponent import LARGEST_EXPONENT
+from purigraph.kernels.propagation import propagate
 from purigraph.settings import setting
-
-# exp of this is finite in single precision, with room to multiply.
-_LARGEST_EXPONENT = 60.0
 
 
 @registry.register("gat")
-class GAT(Classifier):
+class GAT(LayeredClassifier):
     r"""The graph attention network of `Veličković et al. (2018) <https://arxiv.org/abs/1710.10903>`_.
 
     Per layer and head, with $h = x W$, $s_{ij} = \mathrm{LeakyReLU}(a_1^T h_i + a_2^T h_j)$ and the edge weights
@@ -40,37 +38,31 @@ class GAT(Classifier):
     """
 
     hidden_channels: int = setting("The width of the hidden layers, all heads together.", default=64, ge=1)
-    num_layers: int = setting("The number of layers.", default=2, ge=1)
-    heads: int = setting("The heads of the hidden layers, whose outputs stand side by side; the last layer has one.", default=1, ge=1)
-    dropout: float = setting("The share that is dropped after every hidden layer.", default=0.5, ge=0, lt=1)
-    input_dropout: float = setting("The share of the features that is dropped.", default=0.0, ge=0, lt=1)
+    heads: int = setting(
+        "The heads of the hidden layers, whose outputs stand side by side; the last layer has one.", default=1, ge=1
+    )
     attention_dropout: float = setting("The share of the attention that is dropped.", default=0.0, ge=0, lt=1)
     negative_slope: float = setting("Of the LeakyReLU.", default=0.2)
     weight_exponent: float = setting("c; below 1 the gradient at weight 0 would be infinite.", default=1.0, ge=1)
 
     def _build(self) -> None:
         if self.hidden_channels % self.heads:
-            raise InputError(f"GAT: hidden_channels ({self.hidden_channels}) must be a multiple of heads ({self.heads}).")
-        widths = [self.in_channels, *[self.hidden_channels] * (self.num_layers - 1), self.out_channels]
-        self.first = FirstLayer(widths[0], widths[1], bias=False, dropout=self.input_dropout)
-        self.others = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
-        self.attention = nn.ModuleList(
-            Attention(width, 1 if last else self.heads, dropout=self.attention_dropout, negative_slope=self.negative_slope)
-            for width, last in zip(widths[1:], [*[False] * (self.num_layers - 1), True], strict=True)
-        )
-        self.drop = nn.Dropout(self.dropout)
-        for layer in (self.first, *self.others):
-            nn.init.xavier_uniform_(layer.weight)
+            raise InputError(
+                f"GAT: hidden_channels ({self.hidden_channels}) must be a multiple of heads ({self.heads})."
+            )
+        super()._build()
 
-    def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """Classify every node; see `Classifier.forward`."""
-        h: Tensor = self.first(x)
+    def _build_aggregation(self, widths: Sequence[int]) -> None:
+        heads = [*[self.heads] * (len(widths) - 1), 1]
+        self.attention = nn.ModuleList(
+            Attention(width, number, dropout=self.attention_dropout, negative_slope=self.negative_slope)
+            for width, number in zip(widths, heads, strict=True)
+        )
+
+    def _aggregation(self, edge_index: Tensor, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
         edges = Edges(edge_index, edge_weight, h.shape[0], h.dtype)
         weight = edges.weight if self.weight_exponent == 1 else edges.weight**self.weight_exponent
-        h = self.attention[0](h, edges, weight)
-        for layer, attention in zip(self.others, list(self.attention)[1:], strict=True):
-            h = attention(layer(self.drop(h.relu())), edges, weight)
-        return h
+        return lambda number, h: self.attention[number](h, edges, weight)
 
 
 class Attention(nn.Module):
@@ -115,7 +107,7 @@ class Attention(nn.Module):
             # larger than all others that these would vanish. Of s + log w it can't.
             effective = torch.where(weight > 0, score + weight.log(), -math.inf)
             shift = loop_score.scatter_reduce(0, edges.target, effective, "amax")
-        exponent = (score - shift.index_select(0, edges.target)).clamp(max=_LARGEST_EXPONENT)
+        exponent = (score - shift.index_select(0, edges.target)).clamp(max=LARGEST_EXPONENT)
         mass, loop_mass = weight * exponent.exp(), (loop_score - shift).exp()
         total = loop_mass.index_add(0, edges.target, mass)
         attention, loop = mass / total.index_select(0, edges.target), loop_mass / total

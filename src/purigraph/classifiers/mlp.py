@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import MappingProxyType
 
 from torch import Tensor, nn
 
@@ -22,9 +23,13 @@ class MLP(Classifier):
     Shapes: x (N, F) gives (N, C).
     """
 
+    trial_settings = MappingProxyType({"hidden_channels": 8})
+
     hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
     num_layers: int = setting("The number of linear layers.", default=2, ge=1)
-    dropout: float = setting("The share that is dropped before every layer, the first included.", default=0.5, ge=0, lt=1)
+    dropout: float = setting(
+        "The share that is dropped before every layer, the first included.", default=0.5, ge=0, lt=1
+    )
 
     uses_edges = False
 

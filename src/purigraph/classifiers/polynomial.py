@@ -1,13 +1,61 @@
-"""Polynomials of a normalised adjacency, applied to a signal: what GPRGNN, APPNP and EvenNet have in common."""
+"""What APPNP, GPRGNN and EvenNet have in common: an MLP, then a polynomial of the normalised adjacency."""
 
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from purigraph.classifiers.propagation import Pattern, propagate
+from purigraph.classifiers.base import Classifier, NodeFeatures
+from purigraph.classifiers.edges import Edges
+from purigraph.classifiers.mlp import MLP
+from purigraph.kernels.csr import Pattern
+from purigraph.kernels.propagation import propagate
+from purigraph.settings import setting
+
+
+class PolynomialClassifier(Classifier):
+    r"""Predict, then propagate: $Z = \sum_k \gamma_k P^{k s}\, \mathrm{MLP}(X)$ with a normalised adjacency P.
+
+    A subclass sets `coefficients` in `_build`, as a parameter or a buffer. P has self-loops unless it says otherwise.
+
+    Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
+    """
+
+    trial_settings = MappingProxyType({"hidden_channels": 8})
+
+    hidden_channels: int = setting("The width of the MLP's hidden layers.", default=64, ge=1)
+    num_layers: int = setting("The number of layers of the MLP.", default=2, ge=1)
+    hops: int = setting("K.", default=10, ge=1)
+    dropout: float = setting("The share that is dropped before every layer of the MLP.", default=0.5, ge=0, lt=1)
+
+    #: s, by how many hops a term is further than the one before.
+    step: ClassVar[int] = 1
+    #: (K/s + 1,) $\gamma$.
+    coefficients: Tensor
+
+    def _build(self) -> None:
+        self.mlp = MLP(
+            self.in_channels,
+            self.out_channels,
+            hidden_channels=self.hidden_channels,
+            num_layers=self.num_layers,
+            dropout=self.dropout,
+        )
+
+    def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """Classify every node; see `Classifier.forward`."""
+        h: Tensor = self.mlp(x)
+        edges = Edges(edge_index, edge_weight, h.shape[0], h.dtype)
+        value, loop = self._propagation(edges)
+        return polynomial_filter(h, self.coefficients, edges.pattern, value, loop, step=self.step)
+
+    def _propagation(self, edges: Edges) -> tuple[Tensor, Tensor | None]:
+        """The entries of P off and on the diagonal."""
+        return edges.normalised_with_loops()
 
 
 def polynomial_filter(

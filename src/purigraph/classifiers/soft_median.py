@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
-import weakref
-from itertools import pairwise
+from collections.abc import Sequence
 from types import MappingProxyType
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from purigraph.classifiers.base import Classifier, NodeFeatures, registry
-from purigraph.classifiers.diffusion import Diffusion, pagerank
+from purigraph.classifiers.base import registry
 from purigraph.classifiers.edges import Edges
-from purigraph.classifiers.first_layer import FirstLayer
-from purigraph.classifiers.propagation import Pattern, propagate
-from purigraph.classifiers.weighted_median import distance_to_neighbours, median_index
+from purigraph.classifiers.layered import Aggregate, LayeredClassifier, zero_biases
+from purigraph.kernels.csr import Pattern
+from purigraph.kernels.diffusion import Diffusion, pagerank
+from purigraph.kernels.exponent import LARGEST_EXPONENT
+from purigraph.kernels.propagation import propagate
+from purigraph.kernels.weighted_median import distance_to_neighbours, median_index
+from purigraph.memo import Memo
 from purigraph.settings import setting
-
-# exp of this is finite in single precision, with room to multiply.
-_LARGEST_EXPONENT = 60.0
 
 
 @registry.register("soft-median")
-class SoftMedianGDC(Classifier):
+class SoftMedianGDC(LayeredClassifier):
     r"""Soft Median with graph diffusion, by `Geisler et al. (2021) <https://arxiv.org/abs/2110.14038>`_.
 
     The adjacency is replaced by personalised PageRank $S = \alpha (I - (1-\alpha) \tilde A)^{-1}$, of which every row
@@ -43,43 +42,34 @@ class SoftMedianGDC(Classifier):
         {"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1}}
     )
 
-    hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
-    num_layers: int = setting("The number of layers.", default=2, ge=1)
     temperature: float = setting("T.", default=0.2, gt=0)
     alpha: float = setting("The teleport probability.", default=0.15, gt=0, lt=1)
     top_k: int = setting("k.", default=64, ge=1)
-    dropout: float = setting("The share that is dropped after every hidden layer.", default=0.5, ge=0, lt=1)
-    input_dropout: float = setting("The share of the features that is dropped.", default=0.0, ge=0, lt=1)
     tolerance: float = setting("Of the diffusion; see `purigraph.kernels.diffusion.pagerank`.", default=1e-4, gt=0)
-    exact_below: int = setting("With fewer nodes than this the diffusion is an exact inverse, N x N.", default=1000, ge=0)
+    exact_below: int = setting(
+        "With fewer nodes than this the diffusion is an exact inverse, N x N.", default=1000, ge=0
+    )
 
-    def _build(self) -> None:
-        widths = [self.in_channels, *[self.hidden_channels] * (self.num_layers - 1), self.out_channels]
-        self.first = FirstLayer(widths[0], widths[1], bias=False, dropout=self.input_dropout)
-        self.others = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(widths[1:]))
-        self.biases = nn.ParameterList(nn.Parameter(torch.zeros(width)) for width in widths[1:])
-        self.drop = nn.Dropout(self.dropout)
-        self._diffusions = _Memo()
-        for layer in (self.first, *self.others):
-            nn.init.xavier_uniform_(layer.weight)
+    def _build_aggregation(self, widths: Sequence[int]) -> None:
+        self.biases = zero_biases(widths)
+        # Training meets the same two graphs in every epoch.
+        self._diffusions: Memo[Diffusion] = Memo(2)
 
-    def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
-        """Classify every node; see `Classifier.forward`."""
-        h: Tensor = self.first(x)
-        diffusion = self._diffusions.get(edge_index, h) if edge_weight is None else None
+    def _aggregation(self, edge_index: Tensor, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
+        # What a diffusion depends on besides the edges.
+        context = h.shape[0], h.dtype, h.device
+        diffusion = self._diffusions.get(edge_index, *context) if edge_weight is None else None
         if diffusion is None:
             diffusion = self.diffuse(Edges(edge_index, edge_weight, h.shape[0], h.dtype))
             if edge_weight is None:
-                self._diffusions.put(edge_index, h, diffusion)
-        h = soft_median(h, diffusion, self.temperature) + self.biases[0]
-        for layer, bias in zip(self.others, list(self.biases)[1:], strict=True):
-            h = soft_median(layer(self.drop(h.relu())), diffusion, self.temperature) + bias
-        return h
+                self._diffusions.put(edge_index, diffusion, *context)
+        return lambda number, h: soft_median(h, diffusion, self.temperature) + self.biases[number]
 
     def diffuse(self, edges: Edges) -> Diffusion:
-        """The graph that is aggregated over: k weighted neighbours per node, their weights summing to 1."""
+        """Return the graph that is aggregated over: k weighted neighbours per node, their weights summing to 1."""
         neighbour, weight = pagerank(
-            edges,
+            edges.pattern,
+            *edges.normalised_with_loops(),
             alpha=self.alpha,
             top_k=self.top_k,
             tolerance=self.tolerance,
@@ -89,7 +79,7 @@ class SoftMedianGDC(Classifier):
 
 
 def soft_median(h: Tensor, neighbours: Diffusion, temperature: float) -> Tensor:
-    """The weighted soft median of every node's neighbours; see `SoftMedianGDC`.
+    """Return the weighted soft median of every node's neighbours; see `SoftMedianGDC`.
 
     Shapes: h (N, Z), neighbours (N, k) give (N, Z).
     """
@@ -103,38 +93,6 @@ def soft_median(h: Tensor, neighbours: Diffusion, temperature: float) -> Tensor:
     with torch.no_grad():
         # A neighbour of weight 0 is none: the shift that keeps exp in range must not come from it.
         shift = torch.where(weight > 0, exponent, -math.inf).amax(1, keepdim=True)
-    mass = weight * (exponent - shift).clamp(max=_LARGEST_EXPONENT).exp()
+    mass = weight * (exponent - shift).clamp(max=LARGEST_EXPONENT).exp()
     value = mass * (weight.sum(1) / mass.sum(1)).unsqueeze(1)
     return propagate(pattern, value.reshape(-1), h)
-
-
-class _Memo:
-    """The diffusions of the unweighted graphs seen last: training meets the same two graphs in every epoch.
-
-    A graph is known again by the very tensor of its edges, alive and not written to since.
-    """
-
-    _size = 2
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[weakref.ref[Tensor], object, Diffusion]] = []
-
-    def get(self, edge_index: Tensor, h: Tensor) -> Diffusion | None:
-        for reference, state, diffusion in self._entries:
-            if reference() is edge_index and state == _state(edge_index, h):
-                return diffusion
-        return None
-
-    def put(self, edge_index: Tensor, h: Tensor, diffusion: Diffusion) -> None:
-        entry = (weakref.ref(edge_index), _state(edge_index, h), diffusion)
-        self._entries = [*self._entries, entry][-self._size :]
-
-    def __deepcopy__(self, memo: object) -> _Memo:
-        return _Memo()
-
-    def __reduce__(self) -> tuple[type[_Memo], tuple[()]]:
-        return _Memo, ()
-
-
-def _state(edge_index: Tensor, h: Tensor) -> object:
-    return edge_index._version, h.shape[0], h.dtype, h.device

@@ -54,10 +54,7 @@ def _features(x: Any, *, sparse: bool) -> Tensor:
 def _undirected(arcs: NDArray[Any], num_nodes: int) -> Tensor:
     import torch
 
-    from purigraph.graph.pair_graph import PairGraph
+    from purigraph.graph import PairGraph, pair_codes
 
-    low = np.minimum(arcs[0], arcs[1]).astype(np.int64)
-    high = np.maximum(arcs[0], arcs[1]).astype(np.int64)
-    off_diagonal = low < high
-    codes = sorted_unique(low[off_diagonal] * num_nodes + high[off_diagonal])
+    codes = sorted_unique(pair_codes.encode(arcs[0], arcs[1], num_nodes)[arcs[0] != arcs[1]])
     return PairGraph.from_codes(num_nodes, torch.from_numpy(codes)).edge_index()[0]

@@ -125,14 +125,15 @@ class _Growth:
 
     def add(self, source: Integers, target: Integers, budget: Integers) -> None:
         """Add the new edges among these, as far as the two budgets allow; of too many, a random part."""
-        codes = np.minimum(source, target) * self.num_nodes + np.maximum(source, target)
-        codes = sorted_unique(codes[source != target])
+        from purigraph.graph import pair_codes  # imports PyTorch, which listing the datasets does not need
+
+        codes = sorted_unique(pair_codes.encode(source, target, self.num_nodes)[source != target])
         if len(self.codes):
             position = np.searchsorted(self.codes, codes)
             np.minimum(position, len(self.codes) - 1, out=position)
             codes = codes[self.codes[position] != codes]
         label = self.communities.label
-        same = (label[codes // self.num_nodes] == label[codes % self.num_nodes]).astype(np.int64)
+        same = (np.equal(*label[pair_codes.decode(codes, self.num_nodes)])).astype(np.int64)
         taken = np.ones(len(codes), dtype=bool)
         for kind in (CROSS, SAME):
             members = np.flatnonzero(same == kind)

@@ -11,7 +11,7 @@ from purigraph.graph.border import (
 )
 from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.npz import load_npz, save_npz
-from purigraph.graph.pair_graph import PairGraph, SymmetricCSR, inverse_sqrt, merge_codes
+from purigraph.graph.pair_graph import PairGraph, inverse_sqrt
 from purigraph.graph.perturbation import Perturbation
 from purigraph.graph.splits import InductiveSplit, attach_split, inductive_split
 
@@ -22,13 +22,11 @@ __all__ = [
     "Limits",
     "PairGraph",
     "Perturbation",
-    "SymmetricCSR",
     "as_pair_graph",
     "attach_split",
     "inductive_split",
     "inverse_sqrt",
     "load_npz",
-    "merge_codes",
     "read_data",
     "read_edge_index",
     "read_networkx",

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import GraphError
+from purigraph.graph.edge_structure import Undirected, check_form, first_column, structure_of
 from purigraph.graph.pair_graph import PairGraph
 
 
@@ -23,28 +24,31 @@ class Entries:
     """How the rows of a caller's edge list map onto the pairs of a `PairGraph`.
 
     Attributes:
-        pair: (M,) int64, the pair of every entry; -1 for a self-loop, which no purifier looks at.
+        undirected: What the list says about the graph.
         weight: (M,) the weights that came in (ones where there were none).
     """
 
-    pair: Tensor
+    undirected: Undirected
     weight: Tensor
 
+    @property
+    def pair(self) -> Tensor:
+        """(M,) int64, the pair of every entry; -1 for a self-loop, which no purifier looks at."""
+        return self.undirected.pair
+
     def spread(self, pair_weight: Tensor) -> Tensor:
-        """One weight per entry, in the caller's order; self-loops keep theirs. Differentiable."""
+        """Return one weight per entry, in the caller's order; self-loops keep theirs. Differentiable."""
         if pair_weight.numel() == 0:
             return self.weight
-        spread = pair_weight[self.pair.clamp(min=0)]
-        is_pair = self.pair >= 0
-        # Without self-loops nothing of the weights that came in is in the result, nor may autograd think so.
-        return spread if bool(is_pair.all()) else torch.where(is_pair, spread, self.weight.to(spread.dtype))
+        if self.undirected.off_diagonal is None:
+            # Without self-loops nothing of the weights that came in is in the result, nor may autograd think so.
+            return pair_weight.index_select(0, self.pair)
+        spread = pair_weight.index_select(0, self.pair.clamp(min=0))
+        return torch.where(self.pair >= 0, spread, self.weight.to(spread.dtype))
 
     def collect(self, values: Tensor, num_pairs: int) -> Tensor:
-        """One value per pair, the mean over its entries; self-loops are left out. Differentiable."""
-        is_pair = self.pair >= 0
-        pair, values = self.pair[is_pair], values[is_pair]
-        count = torch.bincount(pair, minlength=num_pairs).to(values.dtype)
-        return values.new_zeros(num_pairs).index_add(0, pair, values) / count
+        """Return one value per pair, the mean over its entries; self-loops are left out. Differentiable."""
+        return _mean_per_pair(values, self.undirected)
 
 
 def read_edge_index(
@@ -56,43 +60,28 @@ def read_edge_index(
     Self-loops are carried along untouched. Gradients flow from the pair's weight to all its entries.
 
     Args:
-        edge_index: (2, M) integer.
-        edge_weight: (M,) finite and not negative, the same in both directions; ones when left out.
-        num_nodes: N; the largest index plus one when left out.
+        edge_index: (2, M) integer. What it says about the graph is worked out once per tensor (see `structure_of`).
+        edge_weight: (M,) finite and not negative, the same in both directions. Default: ones.
+        num_nodes: N. Default: the largest index plus one.
 
     Raises:
         GraphError: naming the first offending column and what to do about it.
     """
-    _check_shape(edge_index, edge_weight)
-    edge_index = edge_index.long()
-    num_entries = edge_index.shape[1]
+    check_form(edge_index)
+    if edge_weight is not None:
+        _check_weight_form(edge_weight, edge_index.shape[1])
     if num_nodes is None:
-        num_nodes = int(edge_index.max()) + 1 if num_entries else 0
-    _check_range(edge_index, num_nodes)
+        num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+    structure = structure_of(edge_index, num_nodes)
     if edge_weight is None:
-        edge_weight = torch.ones(num_entries, device=edge_index.device)
-    else:
-        _check_weight(edge_weight)
-
-    row, col = edge_index
-    code = torch.minimum(row, col) * num_nodes + torch.maximum(row, col)
-    is_loop = row == col
-    off_diagonal = (~is_loop).nonzero().squeeze(1)
-    codes, position = torch.unique(code[off_diagonal], return_inverse=True)
-    pair = torch.full((num_entries,), -1, dtype=torch.int64, device=edge_index.device)
-    pair[off_diagonal] = position
-
-    forward = (row < col)[off_diagonal]
-    num_forward = torch.bincount(position[forward], minlength=len(codes))
-    num_backward = torch.bincount(position[~forward], minlength=len(codes))
-    _check_multiplicity(edge_index, off_diagonal, position, forward, num_forward, num_backward)
-
-    given = edge_weight[off_diagonal]
-    multiplicity = (num_forward + num_backward).to(given.dtype)
-    weight = given.new_zeros(len(codes)).index_add(0, position, given) / multiplicity
-    _check_symmetric(edge_index, off_diagonal, position, given, weight)
-    graph = PairGraph.from_codes(num_nodes, codes, weight)
-    return graph, Entries(pair, edge_weight)
+        undirected, device = structure.undirected, edge_index.device
+        graph = undirected.graph.with_weight(torch.ones(undirected.graph.num_pairs, device=device))
+        return graph, Entries(undirected, torch.ones(edge_index.shape[1], device=device))
+    _check_weight(edge_weight)
+    undirected = structure.undirected
+    weight = _mean_per_pair(edge_weight, undirected)
+    _check_symmetric(edge_index, edge_weight, weight, undirected)
+    return undirected.graph.with_weight(weight), Entries(undirected, edge_weight)
 
 
 def read_data(data: Data) -> tuple[PairGraph, Entries]:
@@ -147,79 +136,56 @@ def as_pair_graph(graph: Any) -> PairGraph:
 
 
 def to_scipy(graph: PairGraph) -> Any:
-    """The symmetric adjacency as a SciPy CSR array."""
+    """Return the symmetric adjacency as a SciPy CSR array."""
     csr = graph.csr
-    weight = graph.weight.detach()[csr.pair.long()].cpu().numpy()
+    weight = graph.weight.detach().index_select(0, csr.pair).cpu().numpy()
     shape = (graph.num_nodes, graph.num_nodes)
     return sparse.csr_array((weight, csr.col.cpu().numpy(), csr.rowptr.cpu().numpy()), shape=shape)
 
 
-def _check_shape(edge_index: Tensor, edge_weight: Tensor | None) -> None:
-    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        found = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
-        raise GraphError(f"edge_index must be a tensor of shape (2, number of edges), not {found}.")
-    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
-        raise GraphError(f"edge_index must hold integers, not {edge_index.dtype}.")
-    if edge_weight is None:
-        return
-    if edge_weight.shape != (edge_index.shape[1],):
+def _mean_per_pair(values: Tensor, undirected: Undirected) -> Tensor:
+    """(E,) the mean over every pair's entries of values (M,)."""
+    if undirected.off_diagonal is not None:
+        values = values[undirected.off_diagonal]
+    total = values.new_zeros(undirected.graph.num_pairs).index_add(0, undirected.position, values)
+    return total / undirected.multiplicity.to(values.dtype)
+
+
+def _check_weight_form(edge_weight: Tensor, num_entries: int) -> None:
+    if edge_weight.shape != (num_entries,):
         raise GraphError(
-            f"edge_weight must have one entry per column of edge_index, shape ({edge_index.shape[1]},), "
+            f"edge_weight must have one entry per column of edge_index, shape ({num_entries},), "
             f"not {tuple(edge_weight.shape)}."
         )
     if not edge_weight.is_floating_point():
         raise GraphError(f"edge_weight must be floating point, not {edge_weight.dtype}: use edge_weight.float().")
 
 
-def _check_range(edge_index: Tensor, num_nodes: int) -> None:
-    outside = ((edge_index < 0) | (edge_index >= num_nodes)).any(0)
-    if outside.any():
-        first = int(outside.nonzero()[0])
-        raise GraphError(
-            f"edge_index column {first} is {edge_index[:, first].tolist()}, but there are {num_nodes} nodes: "
-            f"indices run from 0 to {num_nodes - 1} ({int(outside.sum())} columns are outside)."
-        )
-
-
 def _check_weight(edge_weight: Tensor) -> None:
-    bad = ~(edge_weight.detach() >= 0) | edge_weight.detach().isinf()
-    if bad.any():
-        first = int(bad.nonzero()[0])
-        raise GraphError(
-            f"edge_weight[{first}] is {float(edge_weight[first].detach())}: weights must be finite and not "
-            f"negative ({int(bad.sum())} are not)."
-        )
+    weight = edge_weight.detach()
+    if weight.numel() == 0:
+        return
+    low, high = weight.aminmax()  # both are NaN if any is
+    if float(low) >= 0 and float(high) < float("inf"):
+        return
+    bad = ~(weight >= 0) | weight.isinf()
+    first = int(bad.nonzero()[0])
+    raise GraphError(
+        f"edge_weight[{first}] is {float(weight[first])}: weights must be finite and not "
+        f"negative ({int(bad.sum())} are not)."
+    )
 
 
-def _check_multiplicity(
-    edge_index: Tensor,
-    off_diagonal: Tensor,
-    position: Tensor,
-    forward: Tensor,
-    num_forward: Tensor,
-    num_backward: Tensor,
-) -> None:
-    repeated = torch.where(forward, num_forward[position], num_backward[position]) > 1
-    if repeated.any():
-        column = int(off_diagonal[repeated.nonzero()[0]])
-        raise GraphError(
-            f"edge {edge_index[:, column].tolist()} (column {column}) is listed more than once: "
-            "merge duplicates with torch_geometric.utils.coalesce first."
-        )
-    single = (num_forward + num_backward) == 1
-    if single.any() and not single.all():
-        column = int(off_diagonal[single[position].nonzero()[0]])
-        raise GraphError(
-            f"edge {edge_index[:, column].tolist()} (column {column}) has no reverse although other edges "
-            "have: this graph is directed. Make it undirected with torch_geometric.utils.to_undirected first."
-        )
-
-
-def _check_symmetric(edge_index: Tensor, off_diagonal: Tensor, position: Tensor, given: Tensor, weight: Tensor) -> None:
-    mean = weight.detach()[position]
-    apart = (given.detach() - mean).abs() > 1e-5 * mean.abs() + 1e-8
+def _check_symmetric(edge_index: Tensor, given: Tensor, weight: Tensor, undirected: Undirected) -> None:
+    given = given.detach()
+    if undirected.off_diagonal is not None:
+        given = given[undirected.off_diagonal]
+    mean = weight.detach().index_select(0, undirected.position)
+    if torch.equal(given, mean):
+        return
+    apart = (given - mean).abs() > 1e-5 * mean.abs() + 1e-8
     if apart.any():
-        column = int(off_diagonal[apart.nonzero()[0]])
+        column = first_column(apart, undirected.off_diagonal)
         raise GraphError(
             f"edge {edge_index[:, column].tolist()} (column {column}) has two different weights: "
             "an undirected graph has one weight per edge. Average them with "

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from purigraph.graph.pair_graph import PairGraph, merge_codes
+from purigraph.graph import pair_codes
+from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.sampling import sample_non_edges
 
 
@@ -28,7 +29,7 @@ class PerturbedGraph:
 def inject(graph: PairGraph, count: int, generator: torch.Generator, touching: Tensor | None = None) -> PerturbedGraph:
     """Add `count` edges of weight 1, uniform among the pairs that are no edges (see `sample_non_edges`)."""
     injected = sample_non_edges(graph, count, generator, touching)
-    codes, at_original, _ = merge_codes(graph.codes, injected)
+    codes, at_original, _ = pair_codes.merge(graph.codes, injected)
     weight = graph.weight.new_ones(len(codes))
     weight[at_original] = graph.weight
     is_original = torch.zeros(len(codes), dtype=torch.bool, device=codes.device)

@@ -15,8 +15,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import GraphError, ModelFileError
+from purigraph.graph import pair_codes
 from purigraph.graph.border import Entries, read_data
-from purigraph.graph.pair_graph import PairGraph, merge_codes
+from purigraph.graph.pair_graph import PairGraph
 from purigraph.tensor_files import read_tensors, write_tensors
 
 _FORMAT = "purigraph.perturbation/1"
@@ -55,7 +56,7 @@ class Perturbation:
     def __post_init__(self) -> None:
         for name in ("added", "removed"):
             codes = _codes(self.num_nodes, getattr(self, name), name)
-            object.__setattr__(self, name, _pairs(self.num_nodes, codes))
+            object.__setattr__(self, name, pair_codes.decode(codes, self.num_nodes))
         both = torch.isin(self._added_codes, self._removed_codes)
         if both.any():
             pair = self.added[:, both][:, 0].tolist()
@@ -66,7 +67,7 @@ class Perturbation:
         """Return the perturbation of `graph` that flips `pairs` (2, m): edges are removed, other pairs added."""
         codes = _codes(graph.num_nodes, pairs, "pairs")
         is_edge = graph.find(codes.to(graph.device)).cpu() >= 0
-        pairs = _pairs(graph.num_nodes, codes)
+        pairs = pair_codes.decode(codes, graph.num_nodes)
         return cls(graph.num_nodes, added=pairs[:, ~is_edge], removed=pairs[:, is_edge])
 
     @classmethod
@@ -83,8 +84,8 @@ class Perturbation:
 
     def flips(self) -> Tensor:
         """(2, a + r) int64, all flipped pairs, sorted."""
-        codes, _, _ = merge_codes(self._added_codes, self._removed_codes)
-        return _pairs(self.num_nodes, codes)
+        codes, _, _ = pair_codes.merge(self._added_codes, self._removed_codes)
+        return pair_codes.decode(codes, self.num_nodes)
 
     def degree(self) -> Tensor:
         """Return the number of flips at every node, (N,) int64."""
@@ -129,7 +130,7 @@ class Perturbation:
         device = graph.device
         keep = torch.ones(graph.num_pairs, dtype=torch.bool, device=device)
         keep[graph.find(self._removed_codes.to(device))] = False
-        codes, at_kept, _ = merge_codes(graph.codes[keep], self._added_codes.to(device))
+        codes, at_kept, _ = pair_codes.merge(graph.codes[keep], self._added_codes.to(device))
         weight = graph.weight.new_ones(len(codes))
         weight[at_kept] = graph.weight[keep]
         return PairGraph.from_codes(graph.num_nodes, codes, weight)
@@ -197,11 +198,11 @@ class Perturbation:
 
     @cached_property
     def _added_codes(self) -> Tensor:
-        return self.added[0] * self.num_nodes + self.added[1]
+        return pair_codes.encode(self.added[0], self.added[1], self.num_nodes)
 
     @cached_property
     def _removed_codes(self) -> Tensor:
-        return self.removed[0] * self.num_nodes + self.removed[1]
+        return pair_codes.encode(self.removed[0], self.removed[1], self.num_nodes)
 
     def __len__(self) -> int:
         return self.added.shape[1] + self.removed.shape[1]
@@ -238,14 +239,8 @@ def _codes(num_nodes: int, pairs: Tensor, name: str) -> Tensor:
     if loop.any():
         pair = pairs[:, loop][:, 0].tolist()
         raise GraphError(f"{name} holds the self-loop {pair}: a flip joins or parts two different nodes.")
-    codes: Tensor = torch.unique(pairs.amin(0) * num_nodes + pairs.amax(0))
+    codes: Tensor = torch.unique(pair_codes.encode(pairs[0], pairs[1], num_nodes))
     return codes
-
-
-def _pairs(num_nodes: int, codes: Tensor) -> Tensor:
-    if num_nodes == 0:
-        return _no_pairs()
-    return torch.stack([torch.div(codes, num_nodes, rounding_mode="floor"), codes % num_nodes])
 
 
 def _read(graph: PairGraph | Data) -> PairGraph:

@@ -1,8 +1,10 @@
-"""The numerical core: reference versions and fast ones, forward and backward."""
+"""The numerical core: reference versions and fast ones, forward and backward, on tensors and patterns of entries."""
 
+from purigraph.kernels.csr import Pattern, SymmetricPattern
 from purigraph.kernels.edge_scores import edge_scores
 from purigraph.kernels.features import Features
+from purigraph.kernels.hops import all_hops
 from purigraph.kernels.node_codes import node_codes
-from purigraph.kernels.propagate import propagate
+from purigraph.kernels.propagation import propagate
 
-__all__ = ["Features", "edge_scores", "node_codes", "propagate"]
+__all__ = ["Features", "Pattern", "SymmetricPattern", "all_hops", "edge_scores", "node_codes", "propagate"]

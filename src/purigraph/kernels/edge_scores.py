@@ -23,42 +23,41 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from purigraph.graph import PairGraph
 from purigraph.kernels import buffers, compiled, threads
 from purigraph.kernels.compiled import array
+from purigraph.kernels.csr import SymmetricPattern
 
 # The PyTorch version handles this many elements of pairs x Z2 at a time.
 _CHUNK_ELEMENTS = 1 << 24
 
 
-def edge_scores(pq: Tensor, weight: Tensor, bias: Tensor, graph: PairGraph) -> Tensor:
-    """Logits of both directions of every pair.
+def edge_scores(pq: Tensor, weight: Tensor, bias: Tensor, pattern: SymmetricPattern) -> Tensor:
+    """Return the logits of both directions of every pair.
 
     Args:
         pq: (N, 2 Z2), P and Q side by side.
         weight: (Z2,) w.
         bias: () b.
-        graph: the pairs to score; its weights are not used.
+        pattern: of the pairs to score.
 
     Returns:
         (2, E): row 0 scores i -> j, row 1 scores j -> i, for pairs (i, j), i < j.
     """
-    return cast(Tensor, _EdgeScores.apply(pq, weight, bias, graph))  # type: ignore[no-untyped-call]
+    return cast(Tensor, _EdgeScores.apply(pq, weight, bias, pattern))  # type: ignore[no-untyped-call]
 
 
 class _EdgeScores(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, pq: Tensor, weight: Tensor, bias: Tensor, graph: PairGraph) -> Tensor:
+    def forward(ctx: Any, pq: Tensor, weight: Tensor, bias: Tensor, pattern: SymmetricPattern) -> Tensor:
         pq = pq.contiguous()
-        ctx.graph = graph
+        ctx.pattern = pattern
         ctx.save_for_backward(pq, weight)
-        scores = pq.new_empty(2, graph.num_pairs)
+        scores = pq.new_empty(2, pattern.pairs.shape[1])
         if compiled.usable(pq):
-            csr = graph.csr
-            parts = threads.row_parts(array(csr.rowptr), 2 * len(weight), 1)
-            threads.run(_score, parts, *map(array, (csr.rowptr, csr.col, csr.pair, pq, weight, scores)))
+            parts = threads.row_parts(array(pattern.rowptr), 2 * len(weight), 1)
+            threads.run(_score, parts, *map(array, (pattern.rowptr, pattern.col, pattern.pair, pq, weight, scores)))
         else:
-            for pairs, part in _chunks(graph, len(weight)):
+            for pairs, part in _chunks(pattern, len(weight)):
                 p, q = _gather(pq, pairs)
                 scores[:, part] = functional.elu(p + q) @ weight.detach()
         return scores.add_(bias)
@@ -68,26 +67,25 @@ class _EdgeScores(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         grad = gradients[0].contiguous()
         pq, weight = ctx.saved_tensors
-        graph: PairGraph = ctx.graph
+        pattern: SymmetricPattern = ctx.pattern
         wants_weight = ctx.needs_input_grad[1]
         if compiled.usable(pq):
-            csr = graph.csr
-            parts = threads.row_parts(array(csr.rowptr), 4 * len(weight), 2 * len(weight))
+            parts = threads.row_parts(array(pattern.rowptr), 4 * len(weight), 2 * len(weight))
             grad_pq = buffers.empty(*pq.shape, like=pq)
             partial = pq.new_zeros(len(parts), len(weight) if wants_weight else 0)
-            arrays = map(array, (csr.rowptr, csr.col, csr.pair, pq, weight, grad, grad_pq))
+            arrays = map(array, (pattern.rowptr, pattern.col, pattern.pair, pq, weight, grad, grad_pq))
             threads.run(_score_backward, parts, *arrays, partial=array(partial))
             grad_weight = partial.sum(0) if wants_weight else None
         else:
-            grad_pq, grad_weight = _backward_in_chunks(pq, weight.detach(), graph, grad)
+            grad_pq, grad_weight = _backward_in_chunks(pq, weight.detach(), pattern, grad)
         wants_bias = ctx.needs_input_grad[2]
         return grad_pq, grad_weight if wants_weight else None, grad.sum() if wants_bias else None, None
 
 
-def _chunks(graph: PairGraph, channels: int) -> list[tuple[Tensor, slice]]:
+def _chunks(pattern: SymmetricPattern, channels: int) -> list[tuple[Tensor, slice]]:
     step = max(_CHUNK_ELEMENTS // (2 * channels), 1)
-    starts = range(0, graph.num_pairs, step)
-    return [(graph.pairs[:, start : start + step], slice(start, start + step)) for start in starts]
+    starts = range(0, pattern.pairs.shape[1], step)
+    return [(pattern.pairs[:, start : start + step], slice(start, start + step)) for start in starts]
 
 
 def _gather(pq: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
@@ -96,11 +94,11 @@ def _gather(pq: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
     return p[pairs], q[pairs.flip(0)]
 
 
-def _backward_in_chunks(pq: Tensor, weight: Tensor, graph: PairGraph, grad: Tensor) -> tuple[Tensor, Tensor]:
+def _backward_in_chunks(pq: Tensor, weight: Tensor, pattern: SymmetricPattern, grad: Tensor) -> tuple[Tensor, Tensor]:
     grad_pq = torch.zeros_like(pq)
     grad_p, grad_q = grad_pq.chunk(2, dim=1)
     grad_weight = torch.zeros_like(weight)
-    for pairs, part in _chunks(graph, len(weight)):
+    for pairs, part in _chunks(pattern, len(weight)):
         p, q = _gather(pq, pairs)
         total = p + q
         piece = grad[:, part].unsqueeze(2)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from purigraph.errors import InputError
-from purigraph.kernels.sparse_product import sparse_product
+from purigraph.kernels.csr import Pattern, row_pointers
+from purigraph.kernels.products import product_into
 
 # Measured with 128 columns: below this share of non-zeros the sparse product is the faster one.
 _SPARSE_BELOW = 0.1
@@ -40,8 +41,8 @@ class Features:
                 self._dense = x
                 _check_finite(x)
                 return
-        self._rows = _Sparse(x)
-        _check_finite(self._rows.value)
+        self._pattern, self._value = _sparse_parts(x)
+        _check_finite(self._value)
 
     @property
     def is_sparse(self) -> bool:
@@ -57,54 +58,38 @@ class Features:
             if dropout > 0:
                 x = x * _keep(x, dropout, generator)
             return torch.addmm(bias, x, weight)
-        value = self._rows.value
+        value = self._value
         if dropout > 0:
             value = value * _keep(value, dropout, generator)
-        return cast(Tensor, _SparseLinear.apply(self._rows, value, weight)) + bias  # type: ignore[no-untyped-call]
+        return cast(Tensor, _SparseLinear.apply(self._pattern, value, weight)) + bias  # type: ignore[no-untyped-call]
 
 
-class _Sparse:
-    """A sparse matrix by rows and, for the gradient of the product, by columns."""
-
-    def __init__(self, x: Tensor) -> None:
-        if x.layout == torch.sparse_csr:
-            self.rowptr, self.col, self.value = x.crow_indices().long(), x.col_indices(), x.values()
-            row = torch.repeat_interleave(torch.arange(x.shape[0], device=x.device), self.rowptr.diff())
-        else:
-            coo = x if x.layout == torch.sparse_coo else x.to_sparse_coo()
-            coo = coo.coalesce()
-            (row, self.col), self.value = coo.indices(), coo.values()
-            self.rowptr = _pointers(row, x.shape[0])
-        self.col = self.col.to(torch.int32)
-        column, self.order = torch.sort(self.col, stable=True)
-        self.row_by_column = row[self.order].to(torch.int32)
-        self.colptr = _pointers(column, x.shape[1])
-
-
-def _pointers(sorted_index: Tensor, size: int) -> Tensor:
-    """(size+1,) int64: where the entries of every row begin."""
-    pointers = torch.zeros(size + 1, dtype=torch.int64, device=sorted_index.device)
-    torch.cumsum(torch.bincount(sorted_index, minlength=size), 0, out=pointers[1:])
-    return pointers
+def _sparse_parts(x: Tensor) -> tuple[Pattern, Tensor]:
+    """The pattern and the values of a matrix in any layout."""
+    if x.layout == torch.sparse_csr:
+        return Pattern(x.crow_indices(), x.col_indices(), x.shape[1]), x.values()
+    coo = x if x.layout == torch.sparse_coo else x.to_sparse_coo()
+    coo = coo.coalesce()
+    row, col = coo.indices()
+    return Pattern(row_pointers(row, x.shape[0]), col, x.shape[1]), coo.values()
 
 
 class _SparseLinear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, matrix: _Sparse, value: Tensor, weight: Tensor) -> Tensor:
-        ctx.matrix, ctx.value = matrix, value
-        return _multiply(matrix.rowptr, matrix.col, value, weight)
+    def forward(ctx: Any, pattern: Pattern, value: Tensor, weight: Tensor) -> Tensor:
+        ctx.pattern, ctx.value = pattern, value
+        return _multiply(pattern, value, weight)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
-        matrix: _Sparse = ctx.matrix
-        value = ctx.value[matrix.order]
-        return None, None, _multiply(matrix.colptr, matrix.row_by_column, value, gradients[0].contiguous())
+        transposed, order = ctx.pattern.by_column
+        return None, None, _multiply(transposed, ctx.value[order], gradients[0])
 
 
-def _multiply(rowptr: Tensor, col: Tensor, value: Tensor, dense: Tensor) -> Tensor:
-    out = dense.new_empty(len(rowptr) - 1, dense.shape[1])
-    sparse_product(rowptr, col, value.to(dense.dtype), dense.contiguous(), out)
+def _multiply(pattern: Pattern, value: Tensor, dense: Tensor) -> Tensor:
+    out = dense.new_empty(pattern.num_rows, dense.shape[1])
+    product_into(out, pattern, value.to(dense.dtype), dense.contiguous())
     return out
 
 

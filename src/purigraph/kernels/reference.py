@@ -11,19 +11,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from purigraph.graph import PairGraph
 
-
-def reference_encoding(x: Tensor, graph: PairGraph, parameters: Mapping[str, Tensor]) -> Tensor:
+def reference_encoding(x: Tensor, pairs: Tensor, weight: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
     r"""Equations (4) and (5): $H = \|_k \sum_{m \le k} \gamma_{k,m} \tilde A_{ns}^m X W_n$, shape (N, (K+1) Z1).
 
     Args:
         x: (N, F) dense.
-        graph: the weighted graph; differentiable in its weights.
+        pairs: (2, E) int64, every undirected edge once.
+        weight: (E,) of the edges; differentiable.
         parameters: `node_weight` (F, Z1), `node_bias` (Z1,), `gamma` (K+1, K+1) lower triangular.
     """
-    value = graph.normalised_weight()
-    i, j = graph.pairs
+    i, j = pairs
+    degree = weight.new_zeros(len(x)).index_add(0, i, weight).index_add(0, j, weight)
+    # A node whose weights sum to 0 has no normalisation: the entries there are 0, with gradient 0.
+    scale = torch.where(degree > 0, torch.where(degree > 0, degree, 1.0) ** -0.5, 0.0)
+    value = weight * scale[i] * scale[j]
     h = x @ parameters["node_weight"] + parameters["node_bias"]
     hops = [h]
     for _ in range(len(parameters["gamma"]) - 1):
@@ -49,11 +51,13 @@ def reference_scores(encoding: Tensor, pairs: Tensor, parameters: Mapping[str, T
     return torch.stack(scores)
 
 
-def reference_step(x: Tensor, graph: PairGraph, parameters: Mapping[str, Tensor], batch: int | None = None) -> Tensor:
-    r"""Equation (8): $\hat A_{ij} = (\hat A_{i \to j} + \hat A_{j \to i}) / 2$ for the graph's pairs, (E,).
+def reference_step(
+    x: Tensor, pairs: Tensor, weight: Tensor, parameters: Mapping[str, Tensor], batch: int | None = None
+) -> Tensor:
+    r"""Equation (8): $\hat A_{ij} = (\hat A_{i \to j} + \hat A_{j \to i}) / 2$ for the pairs, (E,).
 
     One node encoding, then the per-edge products, `batch` pairs at a time where they would not fit.
     """
-    encoding = reference_encoding(x, graph, parameters)
-    parts = graph.pairs.split(batch or max(graph.num_pairs, 1), dim=1)
+    encoding = reference_encoding(x, pairs, weight, parameters)
+    parts = pairs.split(batch or max(pairs.shape[1], 1), dim=1)
     return torch.cat([reference_scores(encoding, part, parameters).sigmoid().mean(0) for part in parts])

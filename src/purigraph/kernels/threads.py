@@ -24,14 +24,14 @@ _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
-def row_parts(rowptr: npt.NDArray[np.int64], work_per_entry: int, work_per_row: int) -> list[tuple[int, int]]:
+def row_parts(rowptr: npt.NDArray[np.integer[Any]], work_per_entry: int, work_per_row: int) -> list[tuple[int, int]]:
     """Split the rows into contiguous ranges of about equal work, one per thread."""
     num_rows = len(rowptr) - 1
     work = int(rowptr[-1]) * work_per_entry + num_rows * work_per_row
     threads = min(torch.get_num_threads(), num_rows, work // _WORTH_A_THREAD + 1)
     if threads <= 1:
         return [(0, num_rows)]
-    cost = rowptr * work_per_entry + np.arange(num_rows + 1) * work_per_row
+    cost = rowptr.astype(np.int64) * work_per_entry + np.arange(num_rows + 1) * work_per_row
     cuts = np.searchsorted(cost, work * np.arange(1, threads) / threads).tolist()
     bounds = [0, *cuts, num_rows]
     return list(pairwise(bounds))

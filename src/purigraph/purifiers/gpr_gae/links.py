@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from purigraph.graph import PairGraph
-from purigraph.kernels import Features, edge_scores, node_codes, propagate
+from purigraph.kernels import Features, all_hops, edge_scores, node_codes
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class LinkMap:
         else:
             value, diagonal = graph.normalised_weight(), None
         if self.second is None:
-            return propagate(h, graph, value, diagonal, len(self.gamma) - 1)
+            return all_hops(h, graph.csr, value, diagonal, len(self.gamma) - 1)
         weight, bias = self.second
-        first = functional.elu(propagate(h, graph, value, diagonal, 1)[1])
-        return propagate(torch.addmm(bias, first, weight), graph, value, diagonal, 1)[1:]
+        first = functional.elu(all_hops(h, graph.csr, value, diagonal, 1)[1])
+        return all_hops(torch.addmm(bias, first, weight), graph.csr, value, diagonal, 1)[1:]
 
     def first_filter_codes(self, h: Tensor) -> Tensor | None:
         """(N, 2 Z2) what filter 0 adds to the codes: it sees no edge, so it is the same in all steps."""
@@ -90,7 +90,7 @@ class LinkMap:
         if first_codes is not None and nodes is not None:
             constant = first_codes[nodes]
         codes = node_codes(hops, gamma, weight, constant, nodes=nodes)
-        return edge_scores(codes, self.score_weight, self.score_bias, pairs)
+        return edge_scores(codes, self.score_weight, self.score_bias, pairs.csr)
 
 
 class LinkModel(nn.Module):

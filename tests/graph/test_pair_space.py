@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purigraph.attacks.pair_space import PairSpace
+from purigraph.graph.pair_space import PairSpace
 
 
 @pytest.mark.parametrize("num_nodes", [2, 3, 10, 31])

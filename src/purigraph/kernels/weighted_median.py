@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from purigraph.classifiers.propagation import Pattern
 from purigraph.kernels import compiled, threads
 from purigraph.kernels.compiled import array
-from purigraph.kernels.sparse_product import sparse_product
+from purigraph.kernels.csr import Pattern
+from purigraph.kernels.products import product_into
 
 # The PyTorch versions handle this many elements of rows x neighbours x channels at a time.
 _CHUNK_ELEMENTS = 1 << 22
@@ -86,18 +86,18 @@ class _Distance(torch.autograd.Function):
 def _pull(pattern: Pattern, factor: Tensor, mine: Tensor, others: Tensor) -> Tensor:
     total = factor.new_zeros(pattern.num_rows).index_add_(0, pattern.row, factor)
     out = torch.empty_like(mine)
-    sparse_product(pattern.rowptr, pattern.col.to(torch.int32), factor, others.contiguous(), out)
+    product_into(out, pattern, factor, others.contiguous())
     return mine * total.unsqueeze(1) - out
 
 
 def _distance(center: Tensor, h: Tensor, pattern: Pattern) -> Tensor:
     if compiled.usable(h):
-        out = h.new_empty(len(pattern.col))
+        out = h.new_empty(pattern.num_entries)
         parts = threads.row_parts(array(pattern.rowptr), h.shape[1], 1)
         threads.run(_measure, parts, *map(array, (pattern.rowptr, pattern.col, center, h, out)))
         return out
     step = max(_CHUNK_ELEMENTS // max(h.shape[1], 1), 1)
-    entries = [slice(start, start + step) for start in range(0, len(pattern.col), step)]
+    entries = [slice(start, start + step) for start in range(0, pattern.num_entries, step)]
     return torch.cat([(center[pattern.row[part]] - h[pattern.col[part]]).norm(dim=1) for part in entries])
 
 

@@ -1,15 +1,15 @@
-"""A graph together with a block of pairs whose flips are weighted."""
+"""A graph overlaid with a block of pairs whose flips are weighted."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from purigraph.attacks.both_directions import both_directions
-from purigraph.graph.pair_graph import PairGraph, merge_codes
+from purigraph.graph import pair_codes
+from purigraph.graph.edge_structure import list_edges
+from purigraph.graph.pair_graph import PairGraph
 
 
-class Union:
+class Overlay:
     r"""The edges of a graph and the pairs of a block, merged; a function from flip weights to presences.
 
     With flip weights $p \in [0, 1]^B$ a pair is there to the share $1 - p_e$ where the block's entry is an edge (it
@@ -17,38 +17,32 @@ class Union:
     sorted, so they are merged, not sorted again.
 
     Args:
-        graph: with E pairs.
-        codes: (B,) int64, the block's pairs i * N + j with i < j, ascending, each once.
+        graph: With E pairs.
+        codes: (B,) int64, the block's pairs (see `pair_codes`), ascending, each once.
 
     Attributes:
         codes: (B,) as given.
         pairs: (2, B) int64, the block's pairs.
-        edge_index: (2, 2E') int64, both directions, sorted by (row, column). One tensor object for the union's
-            whole life, so that a model may keep what it derived from it.
+        edge_index: (2, 2E') int64, both directions, sorted by (row, column). One tensor object for the overlay's
+            whole life, so that its structure is known to all that see it (see `structure_of`).
         whole_weight: (2E',) what every entry weighs where it is there: the edge's weight, or 1 for a new one.
     """
 
     def __init__(self, graph: PairGraph, codes: Tensor) -> None:
         self.codes = codes
-        num_nodes = max(graph.num_nodes, 1)
-        self.pairs = torch.stack([torch.div(codes, num_nodes, rounding_mode="floor"), codes % num_nodes])
-        in_graph = graph.find(codes)
-        is_new = in_graph < 0
-        merged, at_graph, at_new = merge_codes(graph.codes, codes[is_new])
-        position = torch.empty_like(codes)
-        position[is_new] = at_new
-        position[~is_new] = at_graph[in_graph[~is_new]]
+        self.pairs = pair_codes.decode(codes, graph.num_nodes)
+        merged, at_graph, self._position = pair_codes.merge(graph.codes, codes)
         self._before = graph.weight.new_zeros(len(merged))
         self._before[at_graph] = 1.0
+        # An edge is taken away, another pair put in.
+        self._sign = 1 - 2 * self._before.index_select(0, self._position)
         whole = graph.weight.new_ones(len(merged))
         whole[at_graph] = graph.weight
-        self._sign = graph.weight.new_ones(len(codes))
-        self._sign[~is_new] = -1.0
-        self._position = position
-        both = both_directions(PairGraph.from_codes(graph.num_nodes, merged, whole))
-        self.edge_index, self._pair = both.edge_index, both.pair
-        self.whole_weight = whole.index_select(0, both.pair)
-        self._entries = both.entries[:, position]
+        union = PairGraph.from_codes(graph.num_nodes, merged, whole)
+        self.edge_index = list_edges(union)
+        self._pair = union.csr.pair
+        self.whole_weight = whole.index_select(0, self._pair)
+        self._entries = union.csr.entries.index_select(1, self._position)
 
     def presence(self, flip_weight: Tensor) -> Tensor:
         """(2E',) in [0, 1]: to what share the entries are there when the block's pairs are flipped by (B,)."""
@@ -57,4 +51,5 @@ class Union:
 
     def flip_gradient(self, gradient: Tensor) -> Tensor:
         """(B,) the gradient with respect to the flips, from (2E',) that with respect to `presence`."""
-        return self._sign * (gradient[self._entries[0]] + gradient[self._entries[1]])
+        first, second = self._entries
+        return self._sign * (gradient.index_select(0, first) + gradient.index_select(0, second))

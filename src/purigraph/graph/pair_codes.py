@@ -1,0 +1,59 @@
+"""Node pairs as single integers, i * N + j with i < j: sorted codes are pairs sorted by (i, j)."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from purigraph.kernels.sorted_lists import merge
+
+__all__ = ["decode", "encode", "merge"]
+
+Integers = npt.NDArray[np.integer[Any]]
+
+
+@overload
+def encode(i: Tensor, j: Tensor, num_nodes: int) -> Tensor: ...
+
+
+@overload
+def encode(i: Integers, j: Integers, num_nodes: int) -> Integers: ...
+
+
+def encode(i: Tensor | Integers, j: Tensor | Integers, num_nodes: int) -> Tensor | Integers:
+    """Return the code of every pair of nodes (M,) and (M,), whichever of the two is the smaller; int64.
+
+    >>> encode(torch.tensor([0, 3]), torch.tensor([2, 1]), 5)
+    tensor([2, 8])
+    """
+    if isinstance(i, Tensor) and isinstance(j, Tensor):
+        return torch.minimum(i, j).long() * num_nodes + torch.maximum(i, j)
+    low: Integers = np.minimum(i, j).astype(np.int64, copy=False)
+    return low * num_nodes + np.maximum(i, j)
+
+
+@overload
+def decode(codes: Tensor, num_nodes: int) -> Tensor: ...
+
+
+@overload
+def decode(codes: Integers, num_nodes: int) -> Integers: ...
+
+
+def decode(codes: Tensor | Integers, num_nodes: int) -> Tensor | Integers:
+    """Return the pairs (2, M) of codes (M,), with i < j.
+
+    >>> decode(torch.tensor([2, 8]), 5)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    num_nodes = max(num_nodes, 1)  # without nodes there are no codes either
+    if isinstance(codes, Tensor):
+        i = torch.div(codes, num_nodes, rounding_mode="floor")
+        # Multiplying is several times faster than dividing again for the remainder.
+        return torch.stack([i, codes - i * num_nodes])
+    return np.stack(np.divmod(codes, num_nodes))

@@ -57,19 +57,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_the_contracts_take_it(installed: dict[str, str]) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "--no-cov",
-        "-k",
-        "outside",
-    ]
+    options = ["-q", "-rA", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-cov", "-k", "outside"]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *(str(TESTS / name) for name in CONTRACTS)],
         env=installed,

@@ -45,7 +45,7 @@ class Scene:
     def start_codes(self) -> Tensor:
         """Return the start's flips as codes i * N + j, ascending; empty if there is no start."""
         flips = torch.empty((2, 0), dtype=torch.int64) if self.start is None else self.start.flips()
-        return pair_codes.encode(*flips, self.graph.num_nodes).to(self.graph.device)
+        return pair_codes.encode(flips[0], flips[1], self.graph.num_nodes).to(self.graph.device)
 
     def resume(self) -> State | None:
         """Return the state that an interrupted run offered last, the generator set as it was then; None if none did.

@@ -11,6 +11,7 @@ from typing import Any
 from purigraph.classifiers.appnp import APPNP
 from purigraph.classifiers.base import Classifier, registry
 from purigraph.classifiers.evennet import EvenNet
+from purigraph.classifiers.first_layer import FirstLayer
 from purigraph.classifiers.gat import GAT
 from purigraph.classifiers.gcn import GCN
 from purigraph.classifiers.gprgnn import GPRGNN
@@ -26,6 +27,7 @@ __all__ = [
     "MLP",
     "Classifier",
     "EvenNet",
+    "FirstLayer",
     "SoftMedianGDC",
     "create",
     "load",

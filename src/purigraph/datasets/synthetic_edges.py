@@ -133,7 +133,7 @@ class _Growth:
             np.minimum(position, len(self.codes) - 1, out=position)
             codes = codes[self.codes[position] != codes]
         label = self.communities.label
-        same = (np.equal(*label[pair_codes.decode(codes, self.num_nodes)])).astype(np.int64)
+        same = np.equal(*label[pair_codes.decode(codes, self.num_nodes)]).astype(np.int64)
         taken = np.ones(len(codes), dtype=bool)
         for kind in (CROSS, SAME):
             members = np.flatnonzero(same == kind)

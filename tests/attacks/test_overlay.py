@@ -86,6 +86,7 @@ def test_gradient_through_a_protected_model_equals_finite_differences(
     """Every pair of a tiny graph, through five purification steps and the classifier, at flips by halves."""
     torch.manual_seed(0)
     purifier = pg.GPRGAE(in_channels=tiny_data.num_features, hops=3, node_channels=4, edge_channels=6).double()
+    purifier.provenance = {"weights": "random"}
     model = pg.protect(tiny_model, purifier.with_settings(tolerance=0.0))
     graph = read_data(tiny_data)[0]
     graph = graph.with_weight(graph.weight.double())
@@ -108,6 +109,7 @@ def test_whole_flips_through_a_protected_model_are_the_attacked_graph(tiny_data:
     """The hill that the attack climbs is the model itself at its corners."""
     torch.manual_seed(0)
     purifier = pg.GPRGAE(in_channels=tiny_data.num_features, hops=3, node_channels=4, edge_channels=6).double()
+    purifier.provenance = {"weights": "random"}
     model = pg.protect(tiny_model, purifier)
     graph = read_data(tiny_data)[0]
     graph = graph.with_weight(graph.weight.double())

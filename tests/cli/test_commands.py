@@ -92,7 +92,9 @@ def test_errors_exit_with_2_and_no_traceback() -> None:
     run = [sys.executable, "-c", "from purigraph.cli import main; main()"]
     failed = subprocess.run([*run, "fit", "corra", "-o", "m"], capture_output=True, text=True, check=False)
     assert failed.returncode == 2
-    assert failed.stderr.startswith("purigraph: There is no dataset named 'corra'")
+    said, error = failed.stderr.splitlines()
+    assert said == "Loading PyTorch ..."
+    assert error.startswith("purigraph: There is no dataset named 'corra'")
     assert "Traceback" not in failed.stderr
     version = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True)
     assert version.stdout.strip() == f"purigraph {pg.__version__}"

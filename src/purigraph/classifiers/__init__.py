@@ -10,6 +10,7 @@ from typing import Any
 
 from purigraph.classifiers.appnp import APPNP
 from purigraph.classifiers.base import Classifier, registry
+from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.evennet import EvenNet
 from purigraph.classifiers.first_layer import FirstLayer
 from purigraph.classifiers.gat import GAT
@@ -26,6 +27,7 @@ __all__ = [
     "GPRGNN",
     "MLP",
     "Classifier",
+    "Edges",
     "EvenNet",
     "FirstLayer",
     "SoftMedianGDC",

@@ -146,23 +146,28 @@ def _listed(nodes: Tensor | None) -> Any:
 
 
 @compiled.kernel
+def _mix(hops: Any, coefficients: Any, node: int, out: Any) -> None:  # pragma: no cover - compiled
+    """Write one filter of one node, the weighted sum of its hops."""
+    out[:] = 0
+    for m in range(len(coefficients)):
+        coefficient = coefficients[m]
+        if coefficient != 0:
+            hop = hops[m, node]
+            for z in range(len(out)):
+                out[z] += coefficient * hop[z]
+
+
+@compiled.kernel
 def _filter(
     hops: Any, gamma: Any, nodes: Any, offset: int, out: Any, start: int, stop: int
 ) -> None:  # pragma: no cover - compiled
-    filters, terms = gamma.shape
     channels = hops.shape[2]
     zero, one = compiled.zero_and_one(gamma)
     for b in range(start, stop):
         node = nodes[offset + b] if len(nodes) > 0 else offset + b
-        for k in range(filters):
+        for k in range(len(gamma)):
             row = out[b, k * channels : (k + 1) * channels]
-            row[:] = 0
-            for m in range(terms):
-                coefficient = gamma[k, m]
-                if coefficient != 0:
-                    hop = hops[m, node]
-                    for z in range(channels):
-                        row[z] += coefficient * hop[z]
+            _mix(hops, gamma[k], node, row)
             for z in range(channels):
                 x = row[z]
                 row[z] = max(x, zero) + compiled.exp_of_min0(x) - one
@@ -190,13 +195,7 @@ def _filter_backward(
             grad_hops[m, node, :] = 0
         for k in range(filters):
             slope = grad[b, k * channels : (k + 1) * channels]
-            mixed[:] = 0
-            for m in range(terms):
-                coefficient = gamma[k, m]
-                if coefficient != 0:
-                    hop = hops[m, node]
-                    for z in range(channels):
-                        mixed[z] += coefficient * hop[z]
+            _mix(hops, gamma[k], node, mixed)
             for z in range(channels):
                 slope[z] *= compiled.exp_of_min0(mixed[z])
             for m in range(terms):

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from purigraph.attacks import Attack, Scene
-from purigraph.classifiers import Classifier, FirstLayer
+from purigraph.classifiers import Classifier, Edges, FirstLayer
 from purigraph.graph import PairGraph, Perturbation
+from purigraph.kernels import propagate
 from purigraph.purifiers import Purifier
 from purigraph.settings import setting
 
@@ -37,11 +38,8 @@ class Mean(Classifier):
     def forward(self, x, edge_index, edge_weight=None):  # type: ignore[no-untyped-def]
         """Classify every node."""
         h = self.own(x)
-        source, target = edge_index
-        weight = torch.ones_like(source, dtype=h.dtype) if edge_weight is None else edge_weight.to(h.dtype)
-        weight = weight * (source != target)
-        message = torch.zeros_like(h).index_add(0, target, weight.unsqueeze(1) * h[source])
-        return self.out((h + message).tanh())
+        edges = Edges(edge_index, edge_weight, h.shape[0], h.dtype)
+        return self.out((h + propagate(edges.pattern, edges.weight, h)).tanh())
 
 
 class Hubs(Attack):

@@ -19,7 +19,7 @@ from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.purification import Purification, iterate
-from purigraph.purifiers.gpr_gae.training import FitOptions, FitReport, FitSettings, train
+from purigraph.purifiers.gpr_gae.training import FitOptions, FitReport, FitSettings, Training
 from purigraph.settings import setting
 
 # What the steps of one purification may keep for the backward pass before each is computed again instead.
@@ -140,7 +140,7 @@ class GPRGAE(Purifier):
         checkpoint: str | Path | None,
         progress: bool | None,
     ) -> None:
-        report = train(self, data, validation, settings, seed=seed, checkpoint=checkpoint, progress=progress)
+        report = Training(self, data, validation, settings, seed=seed).complete(checkpoint, progress)
         self._report, self.provenance = report, report.record()
 
     def summary(self) -> str:

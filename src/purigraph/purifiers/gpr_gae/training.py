@@ -139,34 +139,6 @@ class _Task:
     validation_sets: list[_ValidationSet]
 
 
-def train(
-    model: GPRGAE,
-    data: Data,
-    validation: Data | None,
-    settings: FitSettings,
-    *,
-    seed: int,
-    checkpoint: str | Path | None,
-    progress: bool | None,
-) -> FitReport:
-    """Train `model` in place and leave it at its best validation epoch (see `GPRGAE.fit`)."""
-    run = Training(model, data, validation, settings, seed=seed)
-    keeper = Checkpointer(checkpoint, "fit", run.purpose)
-    run.resume(keeper)
-    with show_progress("GPR-GAE", settings.epochs, progress) as report:
-        while not run.finished:
-            loss = run.epoch()
-            report.update(run.epochs_run, loss=loss, AUC=run.auc, AP=run.ap)
-            # Between epochs only: in the middle of one, parameters and random draws belong to different epochs.
-            keeper.offer(run.state)
-    keeper.save(run.state())
-    if run.best_epoch == 0:  # fewer epochs than `validate_every`
-        run.validate()
-    run.links.load_state_dict(run.best_state)
-    run.optimizer.zero_grad()
-    return FitReport(run.best_epoch, run.best_auc, run.best_ap, run.epochs_run, seed, settings, keeper.seconds)
-
-
 class Training:
     """One training run: everything that changes from epoch to epoch, and its checkpoint.
 
@@ -187,7 +159,7 @@ class Training:
         *,
         seed: int = 0,
     ) -> None:
-        self.settings = settings or FitSettings()
+        self.settings, self.seed = settings or FitSettings(), seed
         self.generator = torch.Generator().manual_seed(seed)
         x, graph = _inputs(data, "data")
         self.links = model.reset(x.shape[1], self.generator).to(device=x.device, dtype=x.dtype)
@@ -204,6 +176,25 @@ class Training:
         self.epochs_run, self.best_epoch = 0, 0
         self.auc = self.ap = self.best_auc = self.best_ap = float("nan")
         self.best_state = _copy(self.links)
+
+    def complete(self, checkpoint: str | Path | None, progress: bool | None) -> FitReport:
+        """Run to the end, from the checkpoint if there is one, and leave the model at its best validation epoch."""
+        keeper = Checkpointer(checkpoint, "fit", self.purpose)
+        self.resume(keeper)
+        with show_progress("GPR-GAE", self.settings.epochs, progress) as report:
+            while not self.finished:
+                loss = self.epoch()
+                report.update(self.epochs_run, loss=loss, AUC=self.auc, AP=self.ap)
+                # Between epochs only: in the middle of one, parameters and random draws belong to different epochs.
+                keeper.offer(self.state)
+        keeper.save(self.state())
+        if self.best_epoch == 0:  # fewer epochs than `validate_every`
+            self.validate()
+        self.links.load_state_dict(self.best_state)
+        self.optimizer.zero_grad()
+        return FitReport(
+            self.best_epoch, self.best_auc, self.best_ap, self.epochs_run, self.seed, self.settings, keeper.seconds
+        )
 
     @property
     def finished(self) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from purigraph._version import __version__
 
 if TYPE_CHECKING:
-    from purigraph import attacks, classifiers, datasets, evaluation, graph, purifiers, training
+    from purigraph import attacks, classifiers, datasets, evaluation, graph, losses, purifiers, training
     from purigraph.evaluation import evaluate, worst_case
     from purigraph.graph import PairGraph
     from purigraph.protection import Protected, protect
@@ -35,6 +35,7 @@ _HOMES = {
     "evaluate": "purigraph.evaluation",
     "evaluation": "",
     "graph": "",
+    "losses": "",
     "protect": "purigraph.protection",
     "purifiers": "",
     "training": "",
@@ -53,6 +54,7 @@ __all__ = [
     "evaluate",
     "evaluation",
     "graph",
+    "losses",
     "protect",
     "purifiers",
     "training",

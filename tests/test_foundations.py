@@ -46,7 +46,7 @@ def test_registry_finds_lists_and_explains() -> None:
     assert table.name_of(2) is None
     with pytest.raises(UnknownNameError, match=r"no thing named 'big-on'\. Did you mean 'big-one'.*one of: big-one"):
         table["big-on"]
-    with pytest.raises(ValueError, match="registered already"):
+    with pytest.raises(ValueError, match="already registered"):
         table.register("big-one")(2)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints, once: when, where, whose, whole. Whatever runs long keeps its state here and resumes bit-identically."""
+"""Checkpoints, from which all long runs resume bit-identically."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from purigraph.errors import ModelFileError
 from purigraph.fingerprint import fingerprint
 from purigraph.tensor_files import read_tensors, write_tensors
 
-# Steps take from milliseconds to minutes, so a checkpoint is due by the clock: an interruption costs at most this much
-# work, and writing costs a few thousandths of it.
+# Steps take from milliseconds to minutes, so checkpoints are written by time: an interruption loses at most this much
+# work, and writing takes a few thousandths of it.
 SECONDS_BETWEEN = 20.0
 
 _FORMAT = "purigraph.checkpoint/2"
@@ -25,11 +25,11 @@ _FORMAT = "purigraph.checkpoint/2"
 
 @dataclass(frozen=True)
 class State:
-    """What a run needs to continue.
+    """What a run needs to resume.
 
     Attributes:
-        tensors: By name.
-        values: Anything that JSON can hold: counters, the best score.
+        tensors: Tensors by name.
+        values: JSON values by name, such as counters and the best score.
     """
 
     tensors: Mapping[str, Tensor]
@@ -37,11 +37,11 @@ class State:
 
 
 class Checkpointer:
-    """The checkpoint of one run: a file in a folder, written when it is due and removed or kept at the end.
+    """The checkpoint of one run: a file in a folder, written when due and removed or kept at the end.
 
     Args:
-        folder: Where the file goes; None keeps nothing, so that no caller has to ask.
-        name: Of the file, without its ending: one folder may hold the checkpoints of several stages.
+        folder: The folder of the file; None disables checkpoints, so callers need not check.
+        name: The name of the file without its extension; one folder may hold the checkpoints of several stages.
         purpose: Text that identifies the run: its settings, seed and data. The file of another run is refused.
     """
 
@@ -53,11 +53,11 @@ class Checkpointer:
 
     @property
     def seconds(self) -> float:
-        """How long the run has taken, including the part before an interruption."""
+        """Return the time that the run has taken, including the time before an interruption."""
         return self._earlier + time.monotonic() - self._begun
 
     def resume(self) -> State | None:
-        """Return the state that was saved last, or None if there is none.
+        """Return the last saved state, or None if there is none.
 
         Raises:
             ModelFileError: If the file is damaged or belongs to another run.
@@ -67,30 +67,30 @@ class Checkpointer:
         tensors, header = read_tensors(self.path)
         if header.get("format") != _FORMAT:
             raise ModelFileError(
-                f"{self.path} is not a checkpoint of this version of purigraph: delete it to start again, or give "
+                f"{self.path} is not a checkpoint of this version of purigraph: delete it to start again, or use "
                 "another folder."
             )
         if header.get("purpose") != self._purpose:
             raise ModelFileError(
                 f"{self.path} is the checkpoint of another run (other settings, seed or data): delete it to start "
-                "again, or give another folder."
+                "again, or use another folder."
             )
         text = header.get("values", "")
         if header.get("sha256") != _digest(tensors, text):
             raise ModelFileError(
-                f"{self.path} is damaged: its contents do not match the hash that it states. Delete it to start again."
+                f"{self.path} is damaged: its contents do not match the hash stored in it. Delete it to start again."
             )
         values = json.loads(text)
         self._earlier = values.pop("seconds")
         return State(tensors, values)
 
     def offer(self, state: Callable[[], State]) -> None:
-        """Save the state if a checkpoint is due; it is asked for only then."""
+        """Save the state if a checkpoint is due; `state` is called only then."""
         if self.path is not None and time.monotonic() - self._saved >= SECONDS_BETWEEN:
             self.save(state())
 
     def save(self, state: State) -> None:
-        """Save the state now, atomically: an interruption leaves the previous checkpoint."""
+        """Save the state now and atomically: an interruption leaves the previous checkpoint intact."""
         if self.path is None:
             return
         text = json.dumps({**state.values, "seconds": self.seconds})
@@ -104,7 +104,7 @@ class Checkpointer:
         self._saved = time.monotonic()
 
     def clear(self) -> None:
-        """Remove the file: the run is over and its result is kept elsewhere."""
+        """Remove the file, when the run is finished and its result is saved elsewhere."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -135,7 +135,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
 
 
 def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return copies of the tensors, each named `prefix/name`; later steps can't change them."""
+    """Return copies of the tensors, named `prefix/name`, that later steps do not change."""
     return {f"{prefix}/{name}": tensor.detach().clone() for name, tensor in tensors.items()}
 
 

@@ -17,10 +17,10 @@ from purigraph.errors import ModelFileError
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; move it there if the block succeeds, otherwise remove it.
+    """Yield a temporary path next to `path`; it replaces `path` if the block succeeds and is removed otherwise.
 
     Raises:
-        OSError: If `path` can't be written. It names `path`, as the caller does not know the temporary one.
+        OSError: If `path` can't be written. The error names `path`, not the temporary path.
     """
     target = Path(path)
     with _naming(target):
@@ -49,7 +49,7 @@ def write_json(path: str | Path, value: object) -> None:
 
 
 def json_text(value: object, *, ensure_ascii: bool = True) -> str:
-    """Return a value as indented JSON. Infinities and NaN, which JSON does not have, become null.
+    """Return a value as indented JSON. Infinity and NaN, which JSON does not have, become null.
 
     >>> json_text([0.5, float("inf")]).split()
     ['[', '0.5,', 'null', ']']
@@ -84,7 +84,7 @@ def sha256(path: str | Path) -> str:
 
 @contextmanager
 def _naming(target: Path) -> Iterator[None]:
-    """Make an error of the file system name `target`."""
+    """Make file system errors name `target`."""
     try:
         yield
     except OSError as error:

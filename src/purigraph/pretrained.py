@@ -1,9 +1,9 @@
 """Saving a trained module as `config.json` + `model.safetensors`, and loading it strictly.
 
-`huggingface_hub.ModelHubMixin` was looked at for this and left: it deletes a folder's `config.json` before it
-saves (a crash then destroys the older model too), takes any name that is no folder for a repository to
-download (a typing error becomes a network request), and adds 0.2 s to every import. The Hub is reached
-through that package's public functions instead, only when asked for by `hf://owner/name`.
+`huggingface_hub.ModelHubMixin` was considered but is not used: it deletes the `config.json` of a folder before saving
+(so a crash destroys the old model), treats any name that is not a folder as a repository to download (so a typo becomes
+a network request), and adds 0.2 s to every import. Instead, the Hub is accessed through the public functions of that
+package, and only for `hf://owner/name`.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _KEYS = {"purigraph_version", "class", "config", "dtype", "sha256"}
 
 
 class Pretrained(Configured, nn.Module, ABC):
-    """A configured module that can be saved to a folder and loaded back, bit by bit.
+    """A configured module that can be saved to a folder and loaded back bit-identically.
 
     The folder holds two files. `model.safetensors` has the module's `state_dict`; `config.json` has
 
-    - `purigraph_version` and `class`, what wrote it and which class it is;
-    - `config`, the module's settings, dimensions included: the module is built from them;
-    - `dtype`, of its floating-point tensors (null when they differ among themselves);
-    - `sha256` of the other file, so that two halves of different models are never taken for one;
-    - `training`, where it comes from, if that is known (see `provenance`).
+    - `purigraph_version` and `class`: the version that wrote it and the class of the module;
+    - `config`: the settings that the module is built from, including its dimensions;
+    - `dtype`: the dtype of its floating-point tensors (null if they have different ones);
+    - `sha256`: the hash of the other file, so files of different models are never combined;
+    - `training`: where the weights come from, if known (see `provenance`).
     """
 
-    #: The table of this kind of component.
+    #: The registry of this kind of component.
     registry: ClassVar[SavedComponents[Any] | None] = None
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -57,7 +57,7 @@ class Pretrained(Configured, nn.Module, ABC):
 
     @property
     def provenance(self) -> Mapping[str, Any] | None:
-        """Where the weights come from (settings of the training, seed, scores), or None: plain JSON values."""
+        """Return where the weights come from (training settings, seed, scores) as JSON values, or None if unknown."""
         return self._provenance
 
     @provenance.setter
@@ -66,25 +66,25 @@ class Pretrained(Configured, nn.Module, ABC):
 
     @classmethod
     def _identity(cls) -> str:
-        """Return what `class` says in the configuration; compared, never imported."""
+        """Return the value of `class` in the configuration; it is only compared, never imported."""
         name = None if cls.registry is None else cls.registry.name_of(cls)
         if cls.registry is None or name is None:
             return f"{cls.__module__}.{cls.__qualname__}"
         return f"{cls.registry.kind}/{name}"
 
     def extra_repr(self) -> str:
-        """Return the settings, for `print(model)`."""
+        """Return the settings for `print(model)`."""
         return ", ".join(f"{name}={value!r}" for name, value in self.settings.values().items())
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write `config.json` and `model.safetensors` to a folder, both or none; other files there stay.
+        """Write `config.json` and `model.safetensors` to a folder, both or neither; other files there are kept.
 
-        Both are written in full beside their places before either is moved there.
+        Both are written completely to temporary files before either is moved to its place.
         """
         target = Path(folder)
         if target.exists() and not target.is_dir():
             raise ModelFileError(f"{target} is a file: a model is saved to a folder.")
-        # A copy: torch may let tensors share memory (tied or sliced weights), safetensors does not.
+        # Copied, as tensors may share memory in torch (tied or sliced weights), but not in safetensors.
         state = {name: tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
         document: dict[str, Any] = {
             "purigraph_version": __version__,
@@ -92,7 +92,7 @@ class Pretrained(Configured, nn.Module, ABC):
             "config": self.settings.to_json(),
             "dtype": _dtype_name(state),
         }
-        # The configuration is moved last: without it the folder is no model.
+        # The configuration is moved last: without it, the folder is not a model.
         with atomic_path(target / CONFIG_FILE) as config, atomic_path(target / WEIGHTS_FILE) as weights:
             save_file(state, weights)
             document["sha256"] = sha256(weights)
@@ -102,21 +102,21 @@ class Pretrained(Configured, nn.Module, ABC):
 
     @classmethod
     def from_pretrained(cls: type[Self], folder: str | Path, *, revision: str | None = None) -> Self:
-        """Load what `save_pretrained` wrote, in evaluation mode.
+        """Load a module saved by `save_pretrained`, in evaluation mode.
 
         Args:
-            folder: A local folder (the network is not touched), or `hf://owner/name` for a repository on the
-                Hugging Face Hub.
-            revision: A branch, tag or commit of that repository.
+            folder: A local folder (without any network access), or `hf://owner/name` for a repository on the Hugging
+                Face Hub.
+            revision: A branch, tag or commit of that repository. Default: its main branch.
 
         Raises:
-            ModelFileError: The files are missing, damaged or foreign, belong to another class, or one of the
-                tensors is missing, superfluous or has another shape or dtype than the configuration says.
+            ModelFileError: If the files are missing, damaged, of an unknown format or of another class, or if a tensor
+                is missing, unexpected or does not have the shape or dtype given by the configuration.
         """
         if inspect.isabstract(cls) or cls is Pretrained:
             raise ModelFileError(
-                f"{cls.__name__} is an abstract base: call from_pretrained on the class that was "
-                "saved, or load of its package, which finds the class."
+                f"{cls.__name__} is an abstract base class: call from_pretrained on the class that was saved, or use "
+                "load of its package, which finds the class."
             )
         path = local_folder(folder, revision)
         document = read_document(path)
@@ -143,11 +143,11 @@ class Pretrained(Configured, nn.Module, ABC):
     def push_to_hub(
         self, repo_id: str, *, private: bool | None = None, commit_message: str = "Upload with purigraph"
     ) -> str:
-        """Upload both files to a Hugging Face Hub repository, made if need be; return the commit's address.
+        """Upload both files to a Hugging Face Hub repository (created if needed) and return the URL of the commit.
 
         Needs a login (`hf auth login`).
         """
-        from huggingface_hub import HfApi  # 0.2 s: only for those who use the Hub
+        from huggingface_hub import HfApi  # takes 0.2 s, so only imported if the Hub is used
 
         api = HfApi()
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
@@ -158,7 +158,7 @@ class Pretrained(Configured, nn.Module, ABC):
     @classmethod
     def _from_config(cls: type[Self], config: Mapping[str, Any], path: Path) -> Self:
         try:
-            # The initial weights are overwritten at once: don't let them move the caller's random numbers.
+            # The initial weights are overwritten at once and must not change the caller's random state.
             with torch.random.fork_rng(devices=[]):
                 return cls(**config)
         except (TypeError, ValueError, RuntimeError, PurigraphError) as error:
@@ -168,17 +168,17 @@ class Pretrained(Configured, nn.Module, ABC):
 
 
 class SavedComponents(Components[P], Generic[P]):
-    """A table of components that can be saved."""
+    """A registry of components that can be saved."""
 
     def load(self, folder: str | Path, *, revision: str | None = None) -> P:
-        """Load a saved component of this kind, whichever it is.
+        """Load a saved component of this kind, whatever its class.
 
         Args:
             folder: A local folder, or `hf://owner/name` for a repository on the Hugging Face Hub.
-            revision: A branch, tag or commit of that repository.
+            revision: A branch, tag or commit of that repository. Default: its main branch.
 
         Raises:
-            ModelFileError: If there is no such folder, or its files are damaged, foreign or of another kind.
+            ModelFileError: If there is no such folder, or its files are damaged, of another kind or unknown.
         """
         path = local_folder(folder, revision)
         kind, _, name = read_document(path)["class"].partition("/")
@@ -191,11 +191,11 @@ class SavedComponents(Components[P], Generic[P]):
 
 
 def read_document(folder: str | Path) -> dict[str, Any]:
-    """Read and check a saved model's `config.json`: what `Pretrained` says it holds."""
+    """Read and check the `config.json` of a saved model (see `Pretrained` for its contents)."""
     path = Path(folder) / CONFIG_FILE
     document = read_json(path)
     if not isinstance(document, dict):
-        raise ModelFileError(f"{path} holds no JSON object: it was not written by purigraph.")
+        raise ModelFileError(f"{path} is not a JSON object: it was not written by purigraph.")
     missing = sorted(_KEYS - document.keys())
     if missing:
         raise ModelFileError(f"{path} lacks {', '.join(missing)}: it was not written by purigraph.")
@@ -208,10 +208,10 @@ def read_document(folder: str | Path) -> dict[str, Any]:
 
 
 def local_folder(folder: str | Path, revision: str | None = None) -> Path:
-    """The folder that a model is in: as given, or downloaded from the Hub for `hf://owner/name`.
+    """Return the folder of a model: the given one, or one downloaded from the Hub for `hf://owner/name`.
 
     Raises:
-        ModelFileError: when it is not there, saying what a model is.
+        ModelFileError: If it does not exist; the message says what a model is.
     """
     name = str(folder)
     if name.startswith(HUB):
@@ -229,16 +229,16 @@ def local_folder(folder: str | Path, revision: str | None = None) -> Path:
 
 
 def _download(repo_id: str, revision: str | None) -> Path:
-    import huggingface_hub  # 0.2 s: only for those who use the Hub
+    import huggingface_hub  # takes 0.2 s, so only imported if the Hub is used
     from huggingface_hub.errors import HFValidationError
 
     try:
         return Path(
             huggingface_hub.snapshot_download(repo_id, revision=revision, allow_patterns=[CONFIG_FILE, WEIGHTS_FILE])
         )
-    except (OSError, HFValidationError) as error:  # all of the Hub's HTTP errors are OSErrors
+    except (OSError, HFValidationError) as error:  # all HTTP errors of the Hub are OSErrors
         reason = str(error).strip().split("\n")[0]
-        raise ModelFileError(f"{HUB}{repo_id} can't be had from the Hugging Face Hub: {reason}") from error
+        raise ModelFileError(f"{HUB}{repo_id} can't be downloaded from the Hugging Face Hub: {reason}") from error
 
 
 def _dtype_name(state: Mapping[str, Tensor]) -> str | None:
@@ -251,7 +251,7 @@ def _read_dtype(name: object, path: Path) -> torch.dtype | None:
         return None
     dtype = getattr(torch, name, None) if isinstance(name, str) else None
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise ModelFileError(f"{path / CONFIG_FILE}: {name!r} is no floating-point dtype of PyTorch.")
+        raise ModelFileError(f"{path / CONFIG_FILE}: {name!r} is not a floating-point dtype of PyTorch.")
     return dtype
 
 
@@ -266,7 +266,7 @@ def _check_tensors(path: Path, expected: Mapping[str, Tensor], found: Mapping[st
             f"({len(missing)} of {len(expected)} tensors are missing).{others}"
         )
     if superfluous:
-        raise ModelFileError(f"{path} holds tensors that the configuration has no place for: {', '.join(superfluous)}.")
+        raise ModelFileError(f"{path} holds tensors that the configuration does not expect: {', '.join(superfluous)}.")
     for name, tensor in expected.items():
         if found[name].shape != tensor.shape:
             raise ModelFileError(

@@ -33,13 +33,13 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "FILE", "-o", "FILE"], "--output .* is a file: give a folder"),
+        (["train", "FILE", "-o", "FILE"], "--output .* is a file: pass a folder"),
         (["train", "FILE", "-o", "FILE/below"], "is a file, not a folder"),
         (["train", "FILE", "-o", "new", "--checkpoint", "FILE"], "--checkpoint .* is a file"),
         (["fit", "FILE", "-o", "FILE/below/deeper"], "is a file, not a folder"),
         (["fit", "FILE", "-o", "new", "--checkpoint", "FILE"], "--checkpoint .* is a file"),
         (["fit", "FILE", "-o", "new", "--checkpoint", "new"], "also another argument"),
-        (["purify", "FILE", "-m", "m", "-o", "FOLDER.npz"], "is a folder: give the name of a file"),
+        (["purify", "FILE", "-m", "m", "-o", "FOLDER.npz"], "is a folder: pass the name of a file"),
         (["purify", "FILE", "-m", "m", "-o", "FILE"], "also another argument"),
         (["attack", "FILE", "-c", "c", "-o", "FOLDER.safetensors"], "is a folder"),
         (["attack", "FILE", "-c", "c", "-o", "FILE"], r"ends in \.safetensors"),

@@ -1,4 +1,4 @@
-"""`purigraph attack`: find the flips that hurt a model most, and keep them as a file."""
+"""`purigraph attack`: find the flips that hurt a model most and save them to a file."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def run(
     budget_kind: BudgetKindOption = "incident",
     epochs: AttackEpochsOption = None,
     restarts: RestartsOption = None,
-    start: Annotated[Path | None, typer.Option(help="A file of flips to begin from, say a transferred attack.")] = None,
+    start: Annotated[Path | None, typer.Option(help="Flips to start from, e.g. of a transferred attack.")] = None,
     graph_output: Annotated[
-        Path | None, typer.Option(help="Also write the attacked graph, to a .npz graph file.")
+        Path | None, typer.Option(help="Also write the attacked graph to a .npz graph file.")
     ] = None,
     checkpoint: CheckpointOption = None,
     preset: PresetOption = None,

@@ -1,4 +1,4 @@
-"""What all commands share: an early word on what is going on, interrupts as one line, settings listed in the help."""
+"""What all commands share: an early status line, interrupts as one line, and settings listed in the help."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from purigraph.cli.setting_lists import settings_help
 
 
 def add_command(app: typer.Typer, module: ModuleType) -> None:
-    """Add a module's `run` to the app, under its `NAME`, with its `HELP` and the settings of its `SETTINGS_OF`."""
+    """Add the `run` of a module to the app, with its `NAME`, its `HELP` and the settings of its `SETTINGS_OF`."""
     kinds = getattr(module, "SETTINGS_OF", ())
     command = interruptible(module.run) if kinds == () else interruptible(announced(module.run))
     app.command(module.NAME, help=module.HELP, epilog=settings_help(kinds) if kinds else None)(command)
 
 
 def announced(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the same command, which first says that PyTorch is being loaded: that alone takes seconds."""
+    """Wrap a command to first say that PyTorch is being loaded, which takes seconds."""
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
@@ -34,9 +34,10 @@ def announced(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def interruptible(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the same command; an interrupt ends it with one line, which says how to resume, and exit code 130.
+    """Wrap a command to exit with code 130 on an interrupt, with one line that says how to resume.
 
-    It is caught here, inside the command: typer makes of it, depending on its version, a silent exit or "Aborted!".
+    The interrupt is caught here, inside the command, as typer (depending on its version) exits silently or prints
+    "Aborted!".
     """
 
     @functools.wraps(command)
@@ -54,5 +55,5 @@ def _way_on(checkpoint: Path | None) -> str:
     if checkpoint is None:
         return ""
     if not (checkpoint.is_dir() and any(checkpoint.iterdir())):
-        return f" Nothing was kept in {checkpoint} yet: the same command starts again."
+        return f" Nothing was saved in {checkpoint} yet: the same command starts again."
     return f" The same command resumes from {checkpoint}."

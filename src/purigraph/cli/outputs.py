@@ -1,4 +1,4 @@
-"""What a command writes: places are checked before the work, JSON is printed in one way."""
+"""Outputs of commands: paths are checked before the work, and JSON is always printed in the same format."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def check_output(
     suffix: str | None = None,
     apart_from: Iterable[str | Path | None] = (),
 ) -> None:
-    """Refuse a place that could not be written to in the end, or that had better not be overwritten.
+    """Raise `InputError` for a path that can't be written or should not be overwritten.
 
-    Called first: the work may take hours, and nobody wants to lose it to a name.
+    Commands call this first: their work may take hours and should not be lost because of a path.
 
     Args:
-        path: As it was given; None, for an option that was not, is fine.
-        option: Its name, for the message.
-        folder: Whether a folder is written there, not a file.
-        suffix: What a file's name must end in.
-        apart_from: What the command reads, or writes elsewhere.
+        path: The path as given; None if the option was not given.
+        option: The name of the option, for the message.
+        folder: Whether a folder is written, not a file.
+        suffix: The required ending of a file name.
+        apart_from: Other paths that the command reads or writes.
     """
     if path is None:
         return
     if suffix is not None and path.suffix != suffix:
-        raise InputError(f"{option} {path}: give a name that ends in {suffix}, as that is what is written.")
+        raise InputError(f"{option} {path}: the name must end in {suffix}, the format that is written.")
     if folder and path.exists() and not path.is_dir():
-        raise InputError(f"{option} {path} is a file: give a folder.")
+        raise InputError(f"{option} {path} is a file: pass a folder.")
     if not folder and path.is_dir():
-        raise InputError(f"{option} {path} is a folder: give the name of a file.")
+        raise InputError(f"{option} {path} is a folder: pass the name of a file.")
     for other in apart_from:
         if other is not None and Path(other).resolve() == path.resolve():
-            raise InputError(f"{option} {path} is also another argument of this command: give another name.")
+            raise InputError(f"{option} {path} is also another argument of this command: pass another name.")
     place = path if folder else path.parent
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -52,5 +52,5 @@ def check_output(
 
 
 def print_json(value: object) -> None:
-    """Print for programs."""
+    """Print a value as JSON."""
     typer.echo(json_text(value))

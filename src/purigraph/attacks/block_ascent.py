@@ -189,7 +189,7 @@ class _Climb:
         tensors = {
             "codes": self.block.overlay.codes,
             "weight": self.block.weight,
-            "best_codes": self.best.overlay.codes.clone(),  # may be `block` itself, but a file can't hold a tensor twice
+            "best_codes": self.best.overlay.codes.clone(),  # may be `block` too, but a file can't hold a tensor twice
             "best_weight": self.best.weight.clone(),
         }
         # Before any block has been judged the accuracy is infinite, which is not valid JSON.

@@ -24,11 +24,11 @@ class Scene:
         victim: The model, as a function of the graph.
         graph: The clean graph; its weights have the dtype of x.
         labels: (N,) int64.
-        targets: (M,) int64, ascending, each once.
+        targets: (M,) int64, ascending, without repetitions.
         limits: The budget for this graph, above zero.
-        start: A perturbation within the limits to begin from, or None.
+        start: A perturbation within the limits to start from, or None.
         generator: The only source of randomness; on the CPU.
-        checkpointer: Where a long run keeps its state; used through `resume` and `offer`.
+        checkpointer: Where a long run saves its state; used through `resume` and `offer`.
         progress: Whether to show progress; see `purigraph.progress`.
     """
 
@@ -48,7 +48,7 @@ class Scene:
         return pair_codes.encode(flips[0], flips[1], self.graph.num_nodes).to(self.graph.device)
 
     def resume(self) -> State | None:
-        """Return the state that an interrupted run offered last, the generator set as it was then; None if none did.
+        """Return the last state of an interrupted run, or None, and restore the generator to that state.
 
         Raises:
             ModelFileError: If the checkpoint is damaged or belongs to another run.
@@ -61,7 +61,7 @@ class Scene:
         return State({name: tensor.to(self.graph.device) for name, tensor in tensors.items()}, state.values)
 
     def offer(self, state: Callable[[], State]) -> None:
-        """Save the run's state, with the generator's, if a checkpoint is due; it is asked for only then."""
+        """Save the run's state and the generator's if a checkpoint is due; `state` is only called then."""
 
         def whole() -> State:
             found = state()

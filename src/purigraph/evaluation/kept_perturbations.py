@@ -1,4 +1,4 @@
-"""Perturbations that an evaluation keeps in a folder, so that an interrupted one resumes."""
+"""Saved perturbations, from which an interrupted evaluation resumes."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from purigraph.graph.perturbation import Perturbation
 
 @dataclass(frozen=True)
 class Slot:
-    """The place of one perturbation: a file, and a folder beside it for the attack's state while it is under way.
+    """Where one perturbation is saved: a file, and a folder next to it for the attack's state while it runs.
 
     Attributes:
-        path: Of the file; None keeps nothing, so that no caller has to ask.
+        path: The file; None saves nothing, so that callers need no special case.
     """
 
     path: Path | None
 
     @property
     def checkpoint(self) -> Path | None:
-        """Where the attack keeps its state; `keep` removes it."""
+        """Return the folder for the attack's state; `keep` removes it."""
         return None if self.path is None else self.path.with_suffix(".checkpoint")
 
     def load(self, graph: PairGraph, limits: Limits) -> Perturbation | None:
-        """Return the perturbation, checked again; None if there is none yet."""
+        """Return the saved perturbation, checked again, or None if there is none yet."""
         if self.path is None or not self.path.exists():
             return None
         found = Perturbation.load(self.path)
@@ -41,7 +41,7 @@ class Slot:
         return found
 
     def keep(self, found: Perturbation) -> None:
-        """Save the perturbation and remove the attack's folder, which it has emptied."""
+        """Save the perturbation and remove the attack's folder if it is empty, as it is after a run."""
         if self.path is None or self.checkpoint is None:
             return
         found.save(self.path)
@@ -50,14 +50,14 @@ class Slot:
 
 
 class KeptPerturbations:
-    """A folder of perturbations, each file named by everything that it depends on.
+    """A folder of perturbations; each file name identifies everything that the perturbation depends on.
 
     Args:
-        folder: Where they are kept; None keeps nothing.
-        model: What is attacked. It is known by its parameters and by its outputs, which differ where its code does, or
-            where a function closes over another value.
-        outputs: Computes the model's outputs on the clean graph; called only if there is a folder.
-        subject: What else all of the attacks have in common: graph, features, labels, targets.
+        folder: Where they are saved; None saves nothing.
+        model: The attacked model. It is identified by its parameters and its outputs; the latter also reflect its code
+            and the values that a function closes over.
+        outputs: Computes the model's outputs on the clean graph; only called if there is a folder.
+        subject: What else all attacks have in common: graph, features, labels, targets.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class KeptPerturbations:
         self._base = fingerprint(*parts)
 
     def slot(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Slot:
-        """Return where the perturbation of one run of an attack is kept."""
+        """Return where the perturbation of one run of an attack is saved."""
         if self._folder is None:
             return Slot(None)
         begin = "" if start is None else start.digest

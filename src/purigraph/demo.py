@@ -67,7 +67,7 @@ class DemoResult:
         return (
             f"With {one.flips} edges flipped (epsilon {one.epsilon:g}) the GCN falls from {100 * self.clean:.1f} % to "
             f"{100 * one.attacked:.1f} %; purifying that graph brings it back to {100 * one.purified:.1f} %, and an "
-            f"attacker who sees through the purifier still leaves {100 * one.protected_attacked:.1f} %."
+            f"attack through the purifier still leaves {100 * one.protected_attacked:.1f} %."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -117,8 +117,8 @@ def test_is_immutable() -> None:
     ("added", "removed", "message"),
     [
         ([[0], [0]], [[], []], r"self-loop \[0, 0\]"),
-        ([[0], [3]], [[], []], r"added holds \[0, 3\], but nodes run from 0 to 2"),
-        ([[], []], [[-1], [1]], "removed holds"),
+        ([[0], [3]], [[], []], r"added contains \[0, 3\], but nodes run from 0 to 2"),
+        ([[], []], [[-1], [1]], "removed contains"),
         ([[0], [1]], [[1], [0]], r"\[0, 1\] is both added and removed"),
         ([[0, 1, 2]], [[], []], "shape"),
     ],

@@ -33,7 +33,7 @@ class PolynomialClassifier(Classifier):
     hops: int = setting("K, the number of hops.", default=10, ge=1)
     dropout: float = setting("Dropout probability before every layer of the MLP.", default=0.5, ge=0, lt=1)
 
-    #: s, the number of hops from one term to the next.
+    #: The number s of hops from one term to the next.
     step: ClassVar[int] = 1
     #: (K/s + 1,) $\gamma$.
     coefficients: Tensor
@@ -70,7 +70,7 @@ def polynomial_filter(
         pattern: Where P has entries.
         value: (M,) the values of these entries.
         loop: (N,) the diagonal of P, or None for zeros.
-        step: s, the number of hops from one term to the next.
+        step: The number s of hops from one term to the next.
     """
     out = coefficients[0] * h
     for k in range(1, len(coefficients)):

@@ -44,7 +44,7 @@ class SoftMedianGDC(LayeredClassifier):
 
     temperature: float = setting("The temperature T.", default=0.2, gt=0)
     alpha: float = setting("The teleport probability.", default=0.15, gt=0, lt=1)
-    top_k: int = setting("k, the number of entries to keep per row.", default=64, ge=1)
+    top_k: int = setting("The number k of entries to keep per row.", default=64, ge=1)
     tolerance: float = setting(
         "Tolerance of the diffusion; see `purigraph.kernels.diffusion.pagerank`.", default=1e-4, gt=0
     )

@@ -59,7 +59,7 @@ def pagerank(
         value: (M,) the values of these entries; 0 for listed self-loops.
         loop: (N,) the diagonal of P, $1 / d_i$.
         alpha: The teleport probability.
-        top_k: k, the number of entries to keep per row.
+        top_k: The number k of entries to keep per row.
         tolerance: Tolerance of the pushes: entry (i, j) of S is at most `tolerance` $\sqrt{d_i d_j}$ too small, with
             degrees d that include the self-loop.
         exact_below: With fewer nodes than this, the inverse itself is computed.

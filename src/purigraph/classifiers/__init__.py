@@ -1,7 +1,8 @@
 """Node classifiers by name: `create("gcn", in_channels, out_channels)`; all are called, saved and loaded the same way.
 
-They are modules only: how they are trained is written in `purigraph.training`. A new one is one file: a subclass of
-`Classifier` under `@register("name")`; in another package, an entry point of the group `purigraph.classifiers`.
+They are plain modules; training is in `purigraph.training`. To add one, write a file with a subclass of `Classifier`
+decorated with `@register("name")`; in another package, declare it as an entry point in the group
+`purigraph.classifiers`.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ create, load, names, register = registry.create, registry.load, registry.names, 
 
 
 def paper_hyper_parameters(name: str, dataset: str) -> dict[str, Any]:
-    """Return the hyper-parameters in which the paper departs from a classifier's defaults on a dataset.
+    """Return the hyper-parameters in which the paper differs from a classifier's defaults on a dataset.
 
     >>> paper_hyper_parameters("gcn", "ogbn-arxiv")["num_layers"], paper_hyper_parameters("gcn", "cora")
     (3, {})

@@ -23,5 +23,5 @@ class APPNP(PolynomialClassifier):
 
     def _build(self) -> None:
         super()._build()
-        # Nothing is learnt here and the configuration says it all: it is not saved.
+        # Not saved: the coefficients are not learnt and follow from the configuration.
         self.register_buffer("coefficients", pagerank_coefficients(self.hops, self.alpha), persistent=False)

@@ -1,4 +1,4 @@
-"""What every classifier is: a module from features and edges to logits, saved and loaded by name."""
+"""The base class of classifiers: modules from features and edges to logits, saved and loaded by name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NodeFeatures: TypeAlias = Tensor | Features
 class Classifier(Pretrained):
     r"""A node classifier: logits $f(X, A) \in \mathbb{R}^{N \times C}$ from node features and weighted edges.
 
-    A subclass declares its hyper-parameters as settings, makes its layers in `_build` and writes `forward`; how it is
-    trained is written in `purigraph.training`. The contract, tested over every registered name: renumbering the nodes
-    renumbers the logits; weights of 1 are the same as no weights; an edge of weight 0 is the same as no edge; the
-    logits are differentiable in the edge weights, finite and with finite gradients at weight 0.
+    A subclass declares its hyper-parameters as settings, creates its layers in `_build` and implements `forward`;
+    training is in `purigraph.training`. The contract, tested for every registered name: renumbering the nodes renumbers
+    the logits; weights of 1 are the same as no weights; an edge of weight 0 is the same as no edge; the logits are
+    differentiable in the edge weights, and finite with finite gradients at weight 0.
     """
 
     in_channels: int = setting("F, the number of features.", kw_only=False, ge=1)
@@ -29,7 +29,7 @@ class Classifier(Pretrained):
 
     #: Whether the logits depend on the edges at all. If not, no attack on the edges can change them.
     uses_edges: ClassVar[bool] = True
-    #: Where the paper departs from the defaults: hyper-parameters by the name of the dataset.
+    #: Where the paper differs from the defaults: hyper-parameters by dataset name.
     paper_hyper: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @abstractmethod
@@ -37,10 +37,10 @@ class Classifier(Pretrained):
         """Classify every node.
 
         Args:
-            x: (N, F) floating point, dense or sparse (COO, CSR); or `purigraph.kernels.Features`, which is
-                prepared once for many calls.
+            x: (N, F) floating point, dense or sparse (COO, CSR); or `purigraph.kernels.Features`, prepared once for
+                many calls.
             edge_index: (2, M) int64, sources and targets; an undirected edge is listed in both directions.
-            edge_weight: (M,) not negative. Default: ones.
+            edge_weight: (M,) non-negative. Default: ones.
 
         Returns:
             (N, C) logits.

@@ -1,8 +1,8 @@
-r"""An edge list as classifiers see it: checked, ordered by target, and normalised.
+r"""An edge list as classifiers see it: checked, sorted by target, and normalised.
 
-All classifiers share these rules. An edge (j, i) of weight $w$ carries from j to i. Self-loops in the list are
-ignored: a classifier that uses self-loops gives every node exactly one, of weight 1. An edge of weight 0 is
-no edge, and no weights are weights of 1.
+All classifiers share these rules. An edge (j, i) of weight $w$ carries messages from j to i. Self-loops in the list are
+ignored: a classifier that uses self-loops gives every node exactly one, of weight 1. An edge of weight 0 is the same as
+no edge, and weights default to 1.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from purigraph.graph.pair_graph import inverse_sqrt
 
 
 class Edges:
-    """The weighted adjacency of an edge list by targets; the weights keep their gradient.
+    """The weighted adjacency of an edge list, sorted by target; the weights keep their gradient.
 
     Args:
-        edge_index: (2, M) integer, sources and targets. It is ordered once per tensor (see `structure_of`).
-        edge_weight: (M,) floating point, not negative. Default: ones.
-        num_nodes: N.
-        dtype: Of the weights.
+        edge_index: (2, M) integer, sources and targets. It is sorted once per tensor (see `structure_of`).
+        edge_weight: (M,) floating point, non-negative. Default: ones.
+        num_nodes: N, the number of nodes.
+        dtype: The dtype of the weights.
 
     Attributes:
-        pattern: N x N, a row per target.
+        pattern: N x N, one row per target.
         weight: (M,) in the order of the pattern's entries; 0 for self-loops.
 
     Raises:
-        GraphError: If the shapes don't fit or a node does not exist.
+        GraphError: If the shapes don't match or a node does not exist.
     """
 
     def __init__(self, edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, dtype: torch.dtype) -> None:
@@ -47,29 +47,29 @@ class Edges:
 
     @property
     def num_nodes(self) -> int:
-        """N."""
+        """Return N, the number of nodes."""
         return self.pattern.num_rows
 
     @property
     def source(self) -> Tensor:
-        """(M,) integer, in the order of the pattern's entries."""
+        """Return the sources, (M,) integer, in the order of the pattern's entries."""
         return self.pattern.col
 
     @property
     def target(self) -> Tensor:
-        """(M,) int64, ascending."""
+        """Return the targets, (M,) int64, ascending."""
         return self.pattern.row
 
     def degree(self) -> Tensor:
-        """(N,) the sum of the weights of the edges into each node."""
+        """Return the sum of the weights of the edges into each node, (N,)."""
         return self.weight.new_zeros(self.num_nodes).index_add(0, self.target, self.weight)
 
     def normalised(self) -> Tensor:
-        r"""(M,) the entries of $D^{-1/2} A D^{-1/2}$; 0 at nodes without edges."""
+        r"""Return the entries of $D^{-1/2} A D^{-1/2}$, (M,); 0 at nodes without edges."""
         return self._scaled(inverse_sqrt(self.degree()))
 
     def normalised_with_loops(self) -> tuple[Tensor, Tensor]:
-        r"""(M,) and (N,): $(D+I)^{-1/2} (A+I) (D+I)^{-1/2}$ off and on the diagonal."""
+        r"""Return the entries of $(D+I)^{-1/2} (A+I) (D+I)^{-1/2}$ off, (M,), and on the diagonal, (N,)."""
         scale = (self.degree() + 1).rsqrt()
         return self._scaled(scale), scale * scale
 

@@ -19,16 +19,16 @@ class EvenNet(PolynomialClassifier):
     $$Z = \sum_{k=0}^{K/2} \gamma_k \hat A^{2k}\, \mathrm{MLP}(X), \qquad \hat A = D^{-1/2} A D^{-1/2}$$
 
     "A friend's friend is a friend, and so is an enemy's enemy": only even hops count, hence no self-loops in
-    $\hat A$, which would mix odd hops into even powers. The learnt $\gamma$ start as PageRank's,
-    $\alpha (1-\alpha)^{2k}$ and $(1-\alpha)^K$ for the last.
+    $\hat A$, which would mix odd hops into even powers. The learnt $\gamma$ are initialised as in PageRank:
+    $\alpha (1-\alpha)^{2k}$, and $(1-\alpha)^K$ for the last.
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
 
     paper_hyper = MappingProxyType({"ogbn-arxiv": {"hidden_channels": 256}})
 
-    hops: int = setting("K, even.", default=10, ge=2, multiple_of=2)
-    alpha: float = setting("Of the coefficients that training starts from.", default=0.1, gt=0, le=1)
+    hops: int = setting("K, the number of hops; even.", default=10, ge=2, multiple_of=2)
+    alpha: float = setting("The teleport probability of the initial coefficients.", default=0.1, gt=0, le=1)
 
     step = 2
 

@@ -1,4 +1,4 @@
-"""The layer that meets the node features: dense, sparse, or prepared for many calls."""
+"""The layer that takes the node features: dense, sparse, or prepared for many calls."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from purigraph.errors import InputError
 from purigraph.kernels import Features
 from purigraph.memo import Memo
 
-# What a frozen layer gives is kept where it is smaller than this.
+# The output of a frozen layer is cached if it is not larger than this.
 _KEPT_BYTES = 1 << 28
 
 
 class FirstLayer(nn.Linear):
-    """A linear layer with dropout on its input, $X' W^T + b$, whatever form the features come in.
+    """A linear layer with dropout on its input, $X' W^T + b$, for features in any form.
 
-    Dropping a zero changes nothing, so on sparse features dropout and product touch the non-zeros alone. A frozen
-    layer (no parameter requires a gradient) keeps what it gave for the last dense `x`: an attack on the edges asks
-    for it thousands of times, and it is most of what a small GCN computes.
+    Dropping a zero changes nothing, so dropout and product only touch the non-zeros of sparse features. A frozen layer
+    (no parameter requires a gradient) caches its output for the last dense `x`: an attack on the edges needs it
+    thousands of times, and it is most of what a small GCN computes.
 
     Args:
-        in_features: F.
-        out_features: Z.
-        bias: Whether there is a b.
-        dropout: The share of the input that is dropped in training.
+        in_features: F, the number of features.
+        out_features: Z, the number of outputs.
+        bias: Whether to add b.
+        dropout: Dropout probability of the input in training.
     """
 
     def __init__(self, in_features: int, out_features: int, *, bias: bool = True, dropout: float = 0.0) -> None:
@@ -35,13 +35,13 @@ class FirstLayer(nn.Linear):
         self._kept: Memo[tuple[Tensor, int]] = Memo()
 
     def forward(self, x: NodeFeatures) -> Tensor:
-        """Shapes: (N, F) gives (N, Z)."""
+        """Return the outputs (N, Z) for features (N, F)."""
         width = x.num_features if isinstance(x, Features) else x.shape[-1]
         if width != self.in_features:
             raise InputError(f"x has {width} features, but the model was built for {self.in_features}.")
         if x.dtype != self.weight.dtype:
             raise InputError(
-                f"x is {x.dtype}, but the model's parameters are {self.weight.dtype}: convert one of them, say with "
+                f"x is {x.dtype}, but the model's parameters are {self.weight.dtype}: convert one of them, e.g. with "
                 "x.float() or model.double()."
             )
         dropout = self.dropout if self.training else 0.0

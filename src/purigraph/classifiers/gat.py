@@ -28,22 +28,24 @@ class GAT(LayeredClassifier):
     $$x'_i = b + \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} h_j, \qquad
       \alpha_{ij} = \frac{w_{ij}^{c} \exp s_{ij}}{\sum_{k \in N(i) \cup \{i\}} w_{ik}^{c} \exp s_{ik}}$$
 
-    The weight stands outside the exponential: an edge of weight 0 gets no attention, and the gradient is finite
-    there. With $c = 1$ an edge of weight 2 counts as two edges. $c = 1 / \ln 2$ is the form of `Geisler et al. (2021)
-    <https://arxiv.org/abs/2110.14038>`_ and of the paper's code, which add $\log_2 w_{ij}$ to $s_{ij}$: infinite at
-    weight 0, and with a gradient that vanishes on the way there, which hides new edges from an attacker. On unweighted
-    graphs c makes no difference.
+    The weight is outside the exponential: an edge of weight 0 gets no attention, and the gradient is finite there. With
+    $c = 1$ an edge of weight 2 counts as two edges. $c = 1 / \ln 2$ is the form of `Geisler et al. (2021)
+    <https://arxiv.org/abs/2110.14038>`_ and of the paper's code, which add $\log_2 w_{ij}$ to $s_{ij}$: this is
+    infinite at weight 0, and its gradient vanishes as the weight approaches 0, which hides new edges from an attacker.
+    On unweighted graphs c makes no difference.
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
 
     hidden_channels: int = setting("The width of the hidden layers, all heads together.", default=64, ge=1)
     heads: int = setting(
-        "The heads of the hidden layers, whose outputs stand side by side; the last layer has one.", default=1, ge=1
+        "Number of heads of the hidden layers, whose outputs are concatenated; the last layer has one.", default=1, ge=1
     )
-    attention_dropout: float = setting("The share of the attention that is dropped.", default=0.0, ge=0, lt=1)
-    negative_slope: float = setting("Of the LeakyReLU.", default=0.2)
-    weight_exponent: float = setting("c; below 1 the gradient at weight 0 would be infinite.", default=1.0, ge=1)
+    attention_dropout: float = setting("Dropout probability of the attention coefficients.", default=0.0, ge=0, lt=1)
+    negative_slope: float = setting("Negative slope of the LeakyReLU.", default=0.2)
+    weight_exponent: float = setting(
+        "The exponent c; below 1 the gradient at weight 0 would be infinite.", default=1.0, ge=1
+    )
 
     def _build(self) -> None:
         if self.hidden_channels % self.heads:
@@ -70,9 +72,9 @@ class Attention(nn.Module):
 
     Args:
         channels: Z, all heads together.
-        heads: Their number.
-        dropout: The share of the attention that is dropped.
-        negative_slope: Of the LeakyReLU.
+        heads: Number of heads.
+        dropout: Dropout probability of the attention coefficients.
+        negative_slope: Negative slope of the LeakyReLU.
 
     Shapes: h (N, Z) gives (N, Z).
     """
@@ -98,13 +100,13 @@ class Attention(nn.Module):
         return torch.cat(outputs, dim=1) + self.bias
 
     def _attention(self, of_target: Tensor, of_source: Tensor, edges: Edges, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """(M,) the attention of every edge and (N,) of every self-loop."""
+        """Return the attention of every edge, (M,), and of every self-loop, (N,)."""
         score = of_target.index_select(0, edges.target) + of_source.index_select(0, edges.source)
         score = functional.leaky_relu(score, self.negative_slope)
         loop_score = functional.leaky_relu(of_target + of_source, self.negative_slope)
         with torch.no_grad():
-            # The shift that keeps exp in range must not come from an edge of weight 0: its score can be so much
-            # larger than all others that these would vanish. Of s + log w it can't.
+            # The shift that keeps exp in range must not come from an edge of weight 0: its score can be so much larger
+            # than all others that they would vanish. The maximum of s + log w avoids that.
             effective = torch.where(weight > 0, score + weight.log(), -math.inf)
             shift = loop_score.scatter_reduce(0, edges.target, effective, "amax")
         exponent = (score - shift.index_select(0, edges.target)).clamp(max=LARGEST_EXPONENT)

@@ -19,8 +19,8 @@ class GCN(LayeredClassifier):
 
     $$H^{(l+1)} = \sigma\bigl(\tilde D^{-1/2} (A + I) \tilde D^{-1/2} H^{(l)} W^{(l)} + b^{(l)}\bigr)$$
 
-    with $\tilde D_{ii} = 1 + \sum_j A_{ij}$ and $\sigma$ = ReLU, none after the last layer. The same function
-    as a stack of PyG's `GCNConv`, some six times faster where edge weights need gradients (see
+    with $\tilde D_{ii} = 1 + \sum_j A_{ij}$ and $\sigma$ = ReLU, except after the last layer. It computes the same
+    function as a stack of PyG's `GCNConv`, about six times faster if edge weights need gradients (see
     `purigraph.kernels.propagation`).
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).

@@ -1,4 +1,4 @@
-"""The classifier that looks at no edge."""
+"""The classifier that ignores the edges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MLP(Classifier):
 
     $$H^{(l+1)} = \sigma(\mathrm{dropout}(H^{(l)}) W^{(l)} + b^{(l)})$$
 
-    with $\sigma$ = ReLU, and none after the last layer.
+    with $\sigma$ = ReLU, except after the last layer.
 
     Shapes: x (N, F) gives (N, C).
     """
@@ -27,9 +27,7 @@ class MLP(Classifier):
 
     hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
     num_layers: int = setting("The number of linear layers.", default=2, ge=1)
-    dropout: float = setting(
-        "The share that is dropped before every layer, the first included.", default=0.5, ge=0, lt=1
-    )
+    dropout: float = setting("Dropout probability before every layer, including the first.", default=0.5, ge=0, lt=1)
 
     uses_edges = False
 

@@ -1,4 +1,4 @@
-"""What APPNP, GPRGNN and EvenNet have in common: an MLP, then a polynomial of the normalised adjacency."""
+"""The common base of APPNP, GPRGNN and EvenNet: an MLP, then a polynomial of the normalised adjacency."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from purigraph.settings import setting
 class PolynomialClassifier(Classifier):
     r"""Predict, then propagate: $Z = \sum_k \gamma_k P^{k s}\, \mathrm{MLP}(X)$ with a normalised adjacency P.
 
-    A subclass sets `coefficients` in `_build`, as a parameter or a buffer. P has self-loops unless it says otherwise.
+    A subclass sets `coefficients` in `_build`, as a parameter or a buffer. P has self-loops unless `_propagation` is
+    overridden.
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
@@ -29,10 +30,10 @@ class PolynomialClassifier(Classifier):
 
     hidden_channels: int = setting("The width of the MLP's hidden layers.", default=64, ge=1)
     num_layers: int = setting("The number of layers of the MLP.", default=2, ge=1)
-    hops: int = setting("K.", default=10, ge=1)
-    dropout: float = setting("The share that is dropped before every layer of the MLP.", default=0.5, ge=0, lt=1)
+    hops: int = setting("K, the number of hops.", default=10, ge=1)
+    dropout: float = setting("Dropout probability before every layer of the MLP.", default=0.5, ge=0, lt=1)
 
-    #: s, by how many hops a term is further than the one before.
+    #: The number s of hops from one term to the next.
     step: ClassVar[int] = 1
     #: (K/s + 1,) $\gamma$.
     coefficients: Tensor
@@ -54,22 +55,22 @@ class PolynomialClassifier(Classifier):
         return polynomial_filter(h, self.coefficients, edges.pattern, value, loop, step=self.step)
 
     def _propagation(self, edges: Edges) -> tuple[Tensor, Tensor | None]:
-        """The entries of P off and on the diagonal."""
+        """Return the entries of P off and on the diagonal."""
         return edges.normalised_with_loops()
 
 
 def polynomial_filter(
     h: Tensor, coefficients: Tensor, pattern: Pattern, value: Tensor, loop: Tensor | None, step: int = 1
 ) -> Tensor:
-    r"""$\sum_{k=0}^{n} \gamma_k P^{k s} H$, by $n s$ sparse products.
+    r"""Return $\sum_{k=0}^{n} \gamma_k P^{k s} H$, computed with $n s$ sparse products.
 
     Args:
         h: (N, Z).
         coefficients: (n+1,) $\gamma$.
         pattern: Where P has entries.
-        value: (M,) its values there.
-        loop: (N,) its diagonal, or None for zeros.
-        step: s, by how many hops a term is further than the one before.
+        value: (M,) the values of these entries.
+        loop: (N,) the diagonal of P, or None for zeros.
+        step: The number s of hops from one term to the next.
     """
     out = coefficients[0] * h
     for k in range(1, len(coefficients)):
@@ -80,13 +81,13 @@ def polynomial_filter(
 
 
 def pagerank_coefficients(terms: int, alpha: float, step: int = 1) -> Tensor:
-    r"""(terms+1,): $\gamma_k = \alpha (1-\alpha)^{k s}$, and $\gamma_n = (1-\alpha)^{n s}$ for the last."""
+    r"""Return (terms+1,): $\gamma_k = \alpha (1-\alpha)^{k s}$, and $\gamma_n = (1-\alpha)^{n s}$ for the last."""
     powers = (1 - alpha) ** (step * torch.arange(terms + 1, dtype=torch.float64))
     return torch.cat([alpha * powers[:-1], powers[-1:]]).to(torch.get_default_dtype())
 
 
 def random_coefficients(terms: int) -> Tensor:
-    r"""(terms+1,): uniform in $\pm\sqrt{3/(n+1)}$, divided by the sum of their absolute values."""
+    r"""Return (terms+1,): uniform in $\pm\sqrt{3/(n+1)}$, divided by the sum of their absolute values."""
     bound = math.sqrt(3 / (terms + 1))
     drawn = torch.empty(terms + 1).uniform_(-bound, bound)
     return drawn / drawn.abs().sum()

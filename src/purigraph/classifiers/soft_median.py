@@ -1,4 +1,4 @@
-"""The soft median network, robust by its aggregation."""
+"""The soft median network, with a robust aggregation."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class SoftMedianGDC(LayeredClassifier):
     r"""Soft Median with graph diffusion, by `Geisler et al. (2021) <https://arxiv.org/abs/2110.14038>`_.
 
     The adjacency is replaced by personalised PageRank $S = \alpha (I - (1-\alpha) \tilde A)^{-1}$, of which every row
-    keeps its k largest entries, scaled to a sum of 1; and the weighted mean of a GCN by the weighted soft median. With
-    $h = x W$, the weights $a_{ij}$ and their dimension-wise weighted median $\bar h_i$:
+    keeps its k largest entries, scaled to a sum of 1. The weighted mean of a GCN is replaced by the weighted soft
+    median. With $h = x W$, the weights $a_{ij}$ and their dimension-wise weighted median $\bar h_i$:
 
     $$x'_i = b + \frac{\sum_j a_{ij}}{\sum_j s_{ij} a_{ij}} \sum_j s_{ij} a_{ij} h_j, \qquad
       s_{ij} = \exp\Bigl(-\frac{\lVert \bar h_i - h_j \rVert_2}{T \sqrt{Z}}\Bigr)$$
 
-    A neighbour far from the median counts little. T to infinity is the weighted mean, T to 0 the neighbour nearest to
-    the median. Differentiable through the diffusion, so that it can be attacked adaptively.
+    A neighbour far from the median counts little. As T goes to infinity this becomes the weighted mean, as T goes to 0
+    the neighbour nearest to the median. It is differentiable through the diffusion and can thus be attacked adaptively.
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
@@ -42,17 +42,19 @@ class SoftMedianGDC(LayeredClassifier):
         {"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1}}
     )
 
-    temperature: float = setting("T.", default=0.2, gt=0)
+    temperature: float = setting("The temperature T.", default=0.2, gt=0)
     alpha: float = setting("The teleport probability.", default=0.15, gt=0, lt=1)
-    top_k: int = setting("k.", default=64, ge=1)
-    tolerance: float = setting("Of the diffusion; see `purigraph.kernels.diffusion.pagerank`.", default=1e-4, gt=0)
+    top_k: int = setting("The number k of entries to keep per row.", default=64, ge=1)
+    tolerance: float = setting(
+        "Tolerance of the diffusion; see `purigraph.kernels.diffusion.pagerank`.", default=1e-4, gt=0
+    )
     exact_below: int = setting(
-        "With fewer nodes than this the diffusion is an exact inverse, N x N.", default=1000, ge=0
+        "With fewer nodes than this, the diffusion is an exact N x N inverse.", default=1000, ge=0
     )
 
     def _build_aggregation(self, widths: Sequence[int]) -> None:
         self.biases = zero_biases(widths)
-        # Training meets the same two graphs in every epoch.
+        # Training uses the same two graphs in every epoch.
         self._diffusions: Memo[Diffusion] = Memo(2)
 
     def _aggregation(self, edge_index: Tensor, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
@@ -66,7 +68,7 @@ class SoftMedianGDC(LayeredClassifier):
         return lambda number, h: soft_median(h, diffusion, self.temperature) + self.biases[number]
 
     def diffuse(self, edges: Edges) -> Diffusion:
-        """Return the graph that is aggregated over: k weighted neighbours per node, their weights summing to 1."""
+        """Return the graph to aggregate over: k weighted neighbours per node, with weights that sum to 1."""
         neighbour, weight = pagerank(
             edges.pattern,
             *edges.normalised_with_loops(),
@@ -91,7 +93,7 @@ def soft_median(h: Tensor, neighbours: Diffusion, temperature: float) -> Tensor:
     distance = distance_to_neighbours(median, h, pattern).view(num_nodes, width) / math.sqrt(h.shape[1])
     exponent = -distance / temperature
     with torch.no_grad():
-        # A neighbour of weight 0 is none: the shift that keeps exp in range must not come from it.
+        # A neighbour of weight 0 does not count: the shift that keeps exp in range must not come from it.
         shift = torch.where(weight > 0, exponent, -math.inf).amax(1, keepdim=True)
     mass = weight * (exponent - shift).clamp(max=LARGEST_EXPONENT).exp()
     value = mass * (weight.sum(1) / mass.sum(1)).unsqueeze(1)

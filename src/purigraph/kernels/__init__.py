@@ -1,4 +1,4 @@
-"""The numerical core: reference versions and fast ones, forward and backward, on tensors and patterns of entries."""
+"""The numerical core: reference and fast versions, forward and backward, on tensors and sparsity patterns."""
 
 from purigraph.kernels.csr import Pattern, SymmetricPattern
 from purigraph.kernels.edge_scores import edge_scores

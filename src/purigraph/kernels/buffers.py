@@ -1,7 +1,8 @@
-"""Memory for the large intermediate results.
+"""Memory for large intermediate results.
 
-Rows are gathered from them at random. On pages of 4 KB nearly every gather misses the address cache, and first touching
-gigabytes costs a fault per page; on huge pages both are rare. Linux gives them to whoever asks, PyTorch does not ask.
+Rows are gathered from them at random. On pages of 4 KB nearly every gather misses the TLB, and first touching gigabytes
+costs a fault per page; on huge pages both are rare. Linux provides huge pages on request, but PyTorch does not request
+them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _LARGE = 32 << 20
 
 
 def empty(*shape: int, like: Tensor) -> Tensor:
-    """Uninitialised memory of the dtype and on the device of `like`; on huge pages where it is large."""
+    """Return uninitialised memory with the dtype and device of `like`; on huge pages if it is large."""
     size = math.prod(shape) * like.element_size()
     if like.device.type != "cpu" or size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return like.new_empty(shape)

@@ -1,4 +1,4 @@
-"""Numba's side of the kernels: when it can be used, how functions are compiled, and a vectorisable exp."""
+"""Numba support for the kernels: when it can be used, how functions are compiled, and a vectorisable exp."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def usable(tensor: Tensor) -> bool:
 
 
 def array(tensor: Tensor) -> Any:
-    """The tensor's memory as a NumPy array."""
+    """Return the tensor's memory as a NumPy array."""
     return tensor.detach().numpy()
 
 
 def kernel(function: F) -> F:
-    """Compile at the first call, keep the machine code on disk, release the interpreter's lock while running.
+    """Compile a function at its first call, cache the machine code on disk and release the GIL while running.
 
-    The relaxations allow sums to be vectorised; infinities and NaNs keep their meaning.
+    The relaxed floating-point rules allow sums to be vectorised; infinities and NaNs keep their meaning.
     """
     if not AVAILABLE:  # pragma: no cover
         return function
@@ -56,12 +56,12 @@ def kernel(function: F) -> F:
 
 @kernel
 def zero_and_one(like: Any) -> Any:  # pragma: no cover - compiled
-    """0 and 1 in the array's own precision: a literal in an expression would turn all of it into double."""
+    """Return 0 and 1 in the array's precision: a literal would promote the whole expression to double."""
     return np.zeros(1, like.dtype)[0], np.ones(1, like.dtype)[0]
 
 
 def exp_of_min0(x: Any) -> Any:  # pragma: no cover - replaced when a kernel is compiled
-    """exp(min(x, 0)): the derivative of ELU, and with max(x, 0) - 1 added, ELU itself."""
+    """Return exp(min(x, 0)): the derivative of ELU, and with max(x, 0) - 1 added, ELU itself."""
     return np.exp(np.minimum(x, 0))
 
 
@@ -77,9 +77,9 @@ if AVAILABLE:
     @overload(exp_of_min0, inline="always")  # type: ignore[untyped-decorator]
     def _exp_of_min0(x: Any) -> Any:  # pragma: no cover - compiled
         if x == types.float32:
-            # Numba calls the C library's exp one element at a time. This one (range reduction by ln 2 in two
-            # parts, a polynomial of degree 6, the exponent set by hand) is plain arithmetic, which LLVM turns
-            # into vector instructions: 9 times faster here, its error below 2 units in the last place.
+            # Numba calls the C library's exp one element at a time. This one (range reduction by ln 2 in two parts, a
+            # polynomial of degree 6, the exponent set by hand) is plain arithmetic, which LLVM vectorises: 9 times
+            # faster here, with an error below 2 units in the last place.
             def single(x: Any) -> Any:
                 clipped = max(min(x, np.float32(0.0)), np.float32(-87.0))
                 power = np.float32(np.floor(clipped * np.float32(1.44269504) + np.float32(0.5)))

@@ -1,7 +1,7 @@
-"""Where a sparse matrix has entries, by rows: the structure that all kernels run over, made by counting, not sorting.
+"""Sparsity patterns by rows: the structure that all kernels run over, built by counting instead of sorting.
 
-Indices are int32 wherever they fit: half the memory traffic, and what PyTorch's sparse products on the CPU take
-without converting them at every call.
+Indices are int32 wherever they fit: this halves the memory traffic, and PyTorch's sparse products on the CPU take them
+without a conversion at every call.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from purigraph.kernels.compiled import array
 
 
 class Pattern:
-    """Where a sparse matrix has entries, by rows; and by columns once that is asked for.
+    """Where a sparse matrix has entries, by rows; and by columns on demand.
 
     Args:
         rowptr: (R+1,) integer; row i holds the entries rowptr[i] to rowptr[i+1].
-        col: (M,) integer. An entry may be listed more than once: they add up.
-        num_cols: C.
+        col: (M,) integer. Entries listed more than once add up.
+        num_cols: C, the number of columns.
 
     Attributes:
-        rowptr: (R+1,) int32, or int64 where that is too small.
+        rowptr: (R+1,) int32, or int64 if that is too small.
         col: (M,) of the same dtype.
     """
 
@@ -36,17 +36,17 @@ class Pattern:
 
     @property
     def num_rows(self) -> int:
-        """R."""
+        """Return R, the number of rows."""
         return len(self.rowptr) - 1
 
     @property
     def num_entries(self) -> int:
-        """M."""
+        """Return M, the number of entries."""
         return len(self.col)
 
     @cached_property
     def row(self) -> Tensor:
-        """(M,) int64, the row of every entry."""
+        """Return the row of every entry, (M,) int64."""
         if self.rowptr.device.type == "cpu" and compiled.AVAILABLE:
             row = torch.empty(self.num_entries, dtype=torch.int64)
             _expand(array(self.rowptr), array(row))
@@ -56,7 +56,7 @@ class Pattern:
 
     @cached_property
     def by_column(self) -> tuple[Pattern, Tensor]:
-        """The transposed pattern, and (M,) int64: which entry of this one each of its entries is."""
+        """Return the transposed pattern, and which entry of this pattern each of its entries is, (M,) int64."""
         colptr, order = counting_order(self.col, self.num_cols)
         return Pattern(colptr, self.row.index_select(0, order), self.num_rows), order
 
@@ -66,17 +66,17 @@ class Pattern:
 
 
 class SymmetricPattern(Pattern):
-    """The pattern of a symmetric N x N matrix without a diagonal, given by its pairs: each has an entry in both rows.
+    """The pattern of a symmetric N x N matrix without a diagonal, given by its pairs, each with an entry in two rows.
 
-    Columns ascend within a row.
+    Columns are ascending within a row.
 
     Args:
-        pairs: (2, E) int64 with `pairs[0] < pairs[1]`, sorted by (i, j), no pair twice.
-        num_nodes: N.
+        pairs: (2, E) int64 with `pairs[0] < pairs[1]`, sorted by (i, j), without repetitions.
+        num_nodes: N, the number of nodes.
 
     Attributes:
         pairs: (2, E) as given.
-        pair: (2E,) integer, the pair that an entry comes from: a pair's value is that of its two entries.
+        pair: (2E,) integer, the pair that an entry comes from; both entries have the pair's value.
         entries: (2, E) int64, the two entries of every pair: (j, i) and (i, j).
     """
 
@@ -105,7 +105,7 @@ class SymmetricPattern(Pattern):
 
     @cached_property
     def by_column(self) -> tuple[Pattern, Tensor]:
-        """The pattern itself, and (2E,) int64: the entry (j, i) of every entry (i, j)."""
+        """Return the pattern itself, and the entry (j, i) of every entry (i, j), (2E,) int64."""
         mirrored = torch.empty(self.num_entries, dtype=torch.int64, device=self.entries.device)
         mirrored[self.entries[0]] = self.entries[1]
         mirrored[self.entries[1]] = self.entries[0]
@@ -116,7 +116,7 @@ def counting_order(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Sort integers below `size` stably, in linear time on the CPU.
 
     Returns:
-        (size+1,) where each integer begins, and (M,) int64, the sorting permutation.
+        (size+1,) where each integer begins in sorted order, and (M,) int64, the sorting permutation.
     """
     if index.device.type == "cpu" and compiled.AVAILABLE:
         pointer = torch.zeros(size + 1, dtype=torch.int64)
@@ -127,7 +127,7 @@ def counting_order(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def row_pointers(row: Tensor, num_rows: int) -> Tensor:
-    """(num_rows+1,) int64: where the entries of every row begin, given the row (M,) of each."""
+    """Return where the entries of every row begin, (num_rows+1,) int64, given the row (M,) of each entry."""
     pointers = torch.zeros(num_rows + 1, dtype=torch.int64, device=row.device)
     torch.cumsum(torch.bincount(row, minlength=num_rows), 0, out=pointers[1:])
     return pointers
@@ -160,7 +160,7 @@ def _count(index: Any, pointer: Any, order: Any) -> None:  # pragma: no cover - 
 
 @compiled.kernel
 def _place(i: Any, j: Any, rowptr: Any, col: Any, pair_of: Any, entries: Any) -> None:  # pragma: no cover - compiled
-    """Put the two entries of every pair where they belong, given that the pairs are sorted.
+    """Place the two entries of every pair, given that the pairs are sorted.
 
     A row's smaller neighbours come from pairs that end in it, its larger ones from pairs that start in it; both come
     in ascending order.

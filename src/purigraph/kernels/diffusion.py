@@ -1,16 +1,16 @@
-r"""Personalised PageRank of every node, cut to its largest entries, and differentiable in the edge weights.
+r"""Personalised PageRank of every node, truncated to its largest entries and differentiable in the edge weights.
 
 $$S = \alpha \bigl(I - (1-\alpha) P\bigr)^{-1}, \qquad P = \tilde D^{-1/2} (A + I) \tilde D^{-1/2}$$
 
-S is dense even when P is sparse. A row of it can be had alone: local pushes spread the teleport mass of one node
-until no node has more than a tolerance left (Andersen et al. 2006), which touches some hundreds of nodes. Its
-gradient can be had alone too, as $\mathrm{d}S = \frac{1-\alpha}{\alpha} S\,\mathrm{d}P\,S$: row i of
-a gradient G with respect to S gives
+S is dense even when P is sparse. A single row can be computed on its own: local pushes spread the teleport mass of one
+node until no node has more than a tolerance left (Andersen et al. 2006), which touches some hundreds of nodes. So can
+its gradient, as $\mathrm{d}S = \frac{1-\alpha}{\alpha} S\,\mathrm{d}P\,S$: row i of a gradient G with respect to S
+gives
 
 $$\frac{\partial}{\partial P_{ab}} = \frac{1-\alpha}{\alpha} \sum_i S_{ia} (S\, G_i^T)_b$$
 
-where both factors are local pushes again, the second from the entries of $G_i$ against the edges' direction.
-Nothing is stored between the passes, and memory is linear in the graph.
+where both factors are again computed by local pushes, the second from the entries of $G_i$ against the direction of the
+edges. Nothing is stored between the passes, and memory is linear in the size of the graph.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from purigraph.kernels import compiled, threads
 from purigraph.kernels.compiled import array
 from purigraph.kernels.csr import Pattern
 
-# Half of the time and more is saved where it does not matter: on Cora under attack the gradient so computed has a
-# cosine of 0.995 with the exact one, instead of 0.997.
+# The factor by which the tolerance is larger in the backward pass. It saves half of the time or more at little cost: on
+# Cora under attack, the gradient has a cosine of 0.995 with the exact one instead of 0.997.
 _GRADIENT_SLACK = 5
 
 
@@ -34,8 +34,8 @@ class Diffusion(NamedTuple):
     """The largest entries of every row of S.
 
     Attributes:
-        neighbour: (N, k) int64, columns; rows with fewer than k entries are filled up with themselves.
-        weight: (N, k) the values, 0 where filled up; differentiable.
+        neighbour: (N, k) int64, columns; rows with fewer than k entries are padded with their own index.
+        weight: (N, k) the values, 0 where padded; differentiable.
     """
 
     neighbour: Tensor
@@ -55,19 +55,19 @@ def pagerank(
     r"""Return the `top_k` largest entries of every row of S.
 
     Args:
-        pattern: Where P has entries, a row per target.
-        value: (M,) its values there; 0 for self-loops that are listed.
-        loop: (N,) its diagonal, $1 / d_i$.
+        pattern: Where P has entries, one row per target.
+        value: (M,) the values of these entries; 0 for listed self-loops.
+        loop: (N,) the diagonal of P, $1 / d_i$.
         alpha: The teleport probability.
-        top_k: k.
-        tolerance: Of the pushes: entry (i, j) of S is at most `tolerance` $\sqrt{d_i d_j}$ too small, with degrees d
-            that count the self-loop.
-        exact_below: With fewer nodes than this the inverse itself is computed.
+        top_k: The number k of entries to keep per row.
+        tolerance: Tolerance of the pushes: entry (i, j) of S is at most `tolerance` $\sqrt{d_i d_j}$ too small, with
+            degrees d that include the self-loop.
+        exact_below: With fewer nodes than this, the inverse itself is computed.
     """
     if pattern.num_rows < exact_below:
         return _exact(pattern, value, loop, alpha, top_k)
     scale = loop.detach().rsqrt()
-    # The kernels are compiled for the CPU; the graph is small beside what is computed.
+    # The kernels are compiled for the CPU; copying the graph is cheap compared with the computation.
     push = _Push(pattern.to("cpu"), scale.cpu(), alpha, tolerance)
     rows = _Rows.apply(push, value.cpu(), loop.cpu(), top_k)  # type: ignore[no-untyped-call]
     neighbour, weight = cast(tuple[Tensor, Tensor], rows)
@@ -79,16 +79,16 @@ def _exact(pattern: Pattern, value: Tensor, loop: Tensor, alpha: float, top_k: i
     transition = torch.diag(loop).index_put((pattern.row, pattern.col.long()), value, accumulate=True)
     matrix = alpha * torch.linalg.inv(identity - (1 - alpha) * transition)
     weight, index = matrix.topk(min(top_k, pattern.num_rows), dim=1)
-    # Rounding leaves entries between components a hair off 0, on either side; their gradient is right as it is.
+    # Rounding leaves entries between components slightly above or below 0; their gradient is already right.
     return Diffusion(index, weight - weight.detach().clamp(max=0))
 
 
 class _Push:
     r"""Local pushes on a fixed graph.
 
-    $P = \Delta W \Delta^{-1}$ with $\Delta = \mathrm{diag}(\sqrt{d})$ and a row-stochastic W: pushes along W
-    conserve mass, which P does not. The self-loop's share of a push returns to where it came from; its
-    geometric series is summed at once.
+    $P = \Delta W \Delta^{-1}$ with $\Delta = \mathrm{diag}(\sqrt{d})$ and a row-stochastic W: pushes along W conserve
+    mass, those along P do not. The self-loop's share of a push returns to its node; the resulting geometric series is
+    summed in closed form.
     """
 
     def __init__(self, pattern: Pattern, scale: Tensor, alpha: float, tolerance: float) -> None:
@@ -96,12 +96,12 @@ class _Push:
         self.scale = scale
 
     def forward_arrays(self, value: Tensor, loop: Tensor) -> tuple[Any, ...]:
-        """What `_spread` needs to compute rows of S."""
+        """Return what `_spread` needs to compute rows of S."""
         share = value.detach() / self.scale[self.pattern.row] * self.scale[self.pattern.col]
         return self._arrays(self.pattern, share, loop)
 
     def transposed_arrays(self, value: Tensor, loop: Tensor) -> tuple[Any, ...]:
-        """What `_spread` needs to compute rows of S transposed."""
+        """Return what `_spread` needs to compute rows of S transposed."""
         transposed, order = self.pattern.by_column
         share = value.detach()[order] / self.scale[transposed.row] * self.scale[transposed.col]
         return self._arrays(transposed, share, loop)
@@ -149,9 +149,9 @@ class _Rows(torch.autograd.Function):
 
 @compiled.kernel
 def _largest(values: Any, size: int, rank: int) -> Any:  # pragma: no cover - compiled
-    """The element of the given rank, counted from 1 at the largest; reorders the first `size` values.
+    """Return the element of the given rank, where 1 is the largest; reorders the first `size` values.
 
-    Quickselect. NumPy's partition does the same, but takes ten seconds to compile.
+    This is quickselect. NumPy's partition does the same, but takes ten seconds to compile.
     """
     low, high = 0, size - 1
     while low < high:
@@ -198,7 +198,7 @@ def _rows(
         limit = 0.0
         if size > width:
             limit = _largest(found, size, width)
-        # Those above the limit first, then as many of those at the limit as there is room for.
+        # Entries above the limit come first, then as many of those at the limit as fit.
         at = 0
         for t in range(count):
             j = touched[t]
@@ -270,10 +270,10 @@ def _rows_backward(
 def _spread(
     arrays: Any, tolerance: float, settled: Any, left: Any, state: Any, touched: Any, count: int, front: Any, mass: Any
 ) -> int:  # pragma: no cover - compiled
-    """Push what is `left` at the `count` nodes `touched`, until none has more than `tolerance` times its degree.
+    """Push the mass `left` at the `count` nodes `touched` until no node has more than `tolerance` times its degree.
 
-    All nodes of a front push at once, so that the result does not depend on how nodes are numbered. Returns how
-    many nodes are `touched` in the end (those whose `state` is not 0); all else is zero at all others.
+    All nodes of a front push at once, so the result does not depend on the numbering of the nodes. Returns the final
+    number of `touched` nodes (those whose `state` is not 0); all arrays are zero at all other nodes.
     """
     rowptr, col, share, settle, move, scale = arrays
     size = count
@@ -286,8 +286,8 @@ def _spread(
             settled[u] += settle[u] * mass[f]
         for f in range(size):
             u = front[f]
-            # A node pushes many times, but it meets new neighbours the first time only: the loop that runs
-            # most is kept free of that question.
+            # A node pushes many times, but only finds new neighbours the first time: keep this check out of the
+            # innermost loop.
             if state[u] == 1:
                 state[u] = 2
                 for e in range(rowptr[u], rowptr[u + 1]):
@@ -304,8 +304,8 @@ def _spread(
             if abs(left[v]) > tolerance * scale[v] * scale[v]:
                 front[size] = v
                 size += 1
-    # What is left settles where it is as far as it would at the next push. This also lets a node be seen that
-    # nothing but an edge of a tiny weight leads to, as attacks begin with.
+    # What is left settles in place by as much as it would at the next push. This also reveals nodes that are only
+    # reached by an edge of tiny weight, as at the start of an attack.
     for t in range(count):
         settled[touched[t]] += settle[touched[t]] * left[touched[t]]
     return count

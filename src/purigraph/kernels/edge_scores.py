@@ -2,17 +2,17 @@ r"""The score of every edge in both directions, from the two halves of the split
 
 $$s_{i \to j} = w \cdot \mathrm{elu}(P_i + Q_j) + b$$
 
-The printed encoder multiplies $\phi(H_i \| H_j)$ with $W_e$ for every directed edge. As $\phi$ is elementwise, the
-product splits exactly into $P = \phi(H) W_e^{top} + b_e$ and $Q = \phi(H) W_e^{bottom}$, once per node. What is
-left per edge is bound by memory traffic and fused here: nothing of size |E| x Z2 is allocated, forward or
-backward. The backward pass recomputes the exponentials and walks the symmetric adjacency by rows: a row's gradient
-is a sum over its own entries, so threads never write to the same place.
+The encoder as printed in the paper multiplies $\phi(H_i \| H_j)$ with $W_e$ for every directed edge. As $\phi$ is
+elementwise, the product splits exactly into $P = \phi(H) W_e^{top} + b_e$ and $Q = \phi(H) W_e^{bottom}$, once per
+node. The remaining work per edge is memory-bound and fused here: nothing of size |E| x Z2 is allocated, forward or
+backward. The backward pass recomputes the exponentials and traverses the symmetric adjacency by rows: a row's gradient
+is a sum over its own entries, so threads never write to the same location.
 
 Measured (AVX-512, Z2 = 512, milliseconds) at Cora's size, 10,556 directed edges: eager PyTorch on two threads 14.2,
 numba with the C library's exp on one thread 14.5, numba with the exp of `compiled` on one thread 1.6. At arXiv's size,
-2.3 million: 3,750 and 1,007 on one thread, 500 on two, which is 9.5 GB/s of gathered rows and a quarter of the node
-product beside it. `torch.compile` needs a C++ compiler on the user's machine. Compiling takes about a second, once: the
-code is cached on disk.
+2.3 million: 3,750 and 1,007 on one thread, 500 on two, which is 9.5 GB/s of gathered rows and a quarter of the cost of
+the node product. `torch.compile` would need a C++ compiler on the user's machine. Compiling takes about a second, once:
+the code is cached on disk.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from purigraph.kernels import buffers, compiled, threads
 from purigraph.kernels.compiled import array
 from purigraph.kernels.csr import SymmetricPattern
 
-# The PyTorch version handles this many elements of pairs x Z2 at a time.
+# The PyTorch version processes this many elements of pairs x Z2 at a time.
 _CHUNK_ELEMENTS = 1 << 24
 
 
@@ -38,7 +38,7 @@ def edge_scores(pq: Tensor, weight: Tensor, bias: Tensor, pattern: SymmetricPatt
         pq: (N, 2 Z2), P and Q side by side.
         weight: (Z2,) w.
         bias: () b.
-        pattern: of the pairs to score.
+        pattern: The pattern of the pairs to score.
 
     Returns:
         (2, E): row 0 scores i -> j, row 1 scores j -> i, for pairs (i, j), i < j.
@@ -89,7 +89,7 @@ def _chunks(pattern: SymmetricPattern, channels: int) -> list[tuple[Tensor, slic
 
 
 def _gather(pq: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
-    """(2, e, Z2) each: P of the sources and Q of the targets, for both directions."""
+    """Return P of the sources and Q of the targets, for both directions, (2, e, Z2) each."""
     p, q = pq.chunk(2, dim=1)
     return p[pairs], q[pairs.flip(0)]
 

@@ -1,4 +1,4 @@
 """Keeping exponentials in range."""
 
-#: exp of this is finite in single precision, with room to multiply.
+#: The exponential of this is finite in single precision, with headroom for products.
 LARGEST_EXPONENT = 60.0

@@ -1,7 +1,7 @@
 """Node features, dense or sparse, and their product with a weight matrix under dropout.
 
-Bag-of-words features are 1-2 % dense: dropout and the product then touch the non-zeros alone, which costs
-some fifty times less and gives the same result, as dropping a zero changes nothing.
+Bag-of-words features are 1-2 % dense: dropout and the product then only touch the non-zeros, which is about fifty times
+cheaper and gives the same result, as dropping a zero changes nothing.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from purigraph.errors import InputError
 from purigraph.kernels.csr import Pattern, row_pointers
 from purigraph.kernels.products import product_into
 
-# Measured with 128 columns: below this share of non-zeros the sparse product is the faster one.
+# Measured with 128 columns: below this share of non-zeros the sparse product is faster.
 _SPARSE_BELOW = 0.1
 
 
 class Features:
-    """A feature matrix (N, F), kept as it is multiplied fastest.
+    """A feature matrix (N, F), stored in the form that multiplies fastest.
 
     Args:
         x: (N, F) dense, or in one of PyTorch's sparse layouts (COO, CSR).
@@ -46,13 +46,13 @@ class Features:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether products run on the non-zeros."""
+        """Whether products only use the non-zeros."""
         return self._dense is None
 
     def linear(
         self, weight: Tensor, bias: Tensor, *, dropout: float = 0.0, generator: torch.Generator | None = None
     ) -> Tensor:
-        """dropout(x) W + b, shape (N, Z); differentiable in `weight` (F, Z) and `bias` (Z,)."""
+        """Return dropout(x) W + b, shape (N, Z); differentiable in `weight` (F, Z) and `bias` (Z,)."""
         if self._dense is not None:
             x = self._dense
             if dropout > 0:
@@ -65,7 +65,7 @@ class Features:
 
 
 def _sparse_parts(x: Tensor) -> tuple[Pattern, Tensor]:
-    """The pattern and the values of a matrix in any layout."""
+    """Return the pattern and the values of a matrix in any layout."""
     if x.layout == torch.sparse_csr:
         return Pattern(x.crow_indices(), x.col_indices(), x.shape[1]), x.values()
     coo = x if x.layout == torch.sparse_coo else x.to_sparse_coo()
@@ -94,11 +94,11 @@ def _multiply(pattern: Pattern, value: Tensor, dense: Tensor) -> Tensor:
 
 
 def _keep(values: Tensor, dropout: float, generator: torch.Generator | None) -> Tensor:
-    """Inverted dropout: 0 with probability `dropout`, else 1 / (1 - dropout)."""
+    """Return inverted dropout factors: 0 with probability `dropout`, else 1 / (1 - dropout)."""
     draws = torch.rand(values.shape, generator=generator, device=values.device)
     return (draws >= dropout).to(values.dtype) / (1 - dropout)
 
 
 def _check_finite(values: Tensor) -> None:
     if not torch.isfinite(values).all():
-        raise InputError("Node features hold NaN or infinite values: clean them before they reach the purifier.")
+        raise InputError("Node features contain NaN or infinite values: clean them before they reach the purifier.")

@@ -1,10 +1,10 @@
-r"""K hops over a graph whose structure is fixed and whose weights change.
+r"""K hops over a graph with a fixed structure and changing weights.
 
 $$H^{(m)} = \hat A\, H^{(m-1)}, \qquad m = 1, \dots, K$$
 
 with a symmetric $\hat A$ given by one value per pair and one per node for the diagonal. The backward pass gives
 gradients to the values (a sampled dense-dense product along the edges) and to $H^{(0)}$ (the same hops again, as
-$\hat A$ is symmetric). All hops live in one buffer; nothing of size |E| x Z exists and nothing is sorted.
+$\hat A$ is symmetric). All hops share one buffer; nothing of size |E| x Z is allocated and nothing is sorted.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def all_hops(h: Tensor, pattern: SymmetricPattern, value: Tensor, diagonal: Tens
     Args:
         h: (N, Z), hop 0.
         pattern: Where the matrix has entries off the diagonal.
-        value: (E,) its value for every pair.
-        diagonal: (N,) its diagonal, or None for zeros.
-        hops: K.
+        value: (E,) the value of every pair.
+        diagonal: (N,) the diagonal, or None for zeros.
+        hops: K, the number of hops.
 
     Returns:
         (K+1, N, Z): h, A h, ..., A^K h.

@@ -1,9 +1,9 @@
-r"""From hops to what the edge scores need: filter, activate, project, in blocks of rows.
+r"""From hops to the input of the edge scores: filter, activate, project, in blocks of rows.
 
 $$H_k = \sum_m \gamma_{k,m} H^{(m)}, \qquad [P \| Q] = \mathrm{elu}(H_0 \| \dots \| H_K)\, W + c$$
 
-The activated filters, (N, (K+1) Z1), exist for one block of rows at a time, forward and backward: what is kept for
-the backward pass is the hops alone. The matrix product is the one cost of a purification step that can't be avoided.
+The activated filters, (N, (K+1) Z1), exist for one block of rows at a time, forward and backward: only the hops are
+kept for the backward pass. The matrix product is the one cost of a purification step that can't be avoided.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def node_codes(
         hops: (M, N, Z1).
         gamma: (F, M), the coefficients of F filters.
         weight: (F Z1, C) W.
-        bias: (C,) the same constant for every node, or one for each, in the shape of the result.
-        nodes: (B,) int64 distinct, the nodes that are needed; all when left out.
+        bias: (C,) a constant for all nodes, or one for each node, in the shape of the result.
+        nodes: (B,) int64, distinct, the nodes to compute. Default: all.
 
     Returns:
-        (B, C), or (N, C).
+        (B, C), or (N, C) for all nodes.
     """
     return cast(Tensor, _NodeCodes.apply(hops, gamma, weight, bias, nodes))  # type: ignore[no-untyped-call]
 
@@ -99,7 +99,7 @@ class _NodeCodes(torch.autograd.Function):
 
 
 def _activate(hops: Tensor, gamma: Tensor, nodes: Tensor | None, start: int, out: Tensor) -> None:
-    """Out (B, F Z1) = elu of the filters of the rows (or listed nodes) from `start` on."""
+    """Write elu of the filters of the rows (or listed nodes) from `start` on to `out` (B, F Z1)."""
     if compiled.usable(hops):
         parts = threads.even_parts(len(out), out.shape[1] * 8)
         threads.run(_filter, parts, array(hops), array(gamma), _listed(nodes), start, array(out))

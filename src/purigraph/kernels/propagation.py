@@ -1,12 +1,12 @@
-r"""A sparse matrix times node features, differentiable in both: what every classifier here is made of.
+r"""A sparse matrix times node features, differentiable in both: the building block of the classifiers.
 
 $$\mathrm{out}_i = \sum_{e:\, \mathrm{row}(e) = i} v_e\, x_{\mathrm{col}(e)} + l_i\, x_i$$
 
-An attack calls a classifier thousands of times and asks for the gradient with respect to $v$ every time.
-Measured with 2,708 nodes and 30,556 entries (Cora and 20,000 more, as an attack has them), 64 channels and one
-thread, this takes 1.3 ms forward and backward, gather and `index_add` 10.6 ms; a GCN from its first product on
-takes 3.1 ms instead of 18.6 ms with PyG's `GCNConv`. Nothing of size entries x channels exists, and the
-order by columns, which only the backward pass needs, comes from counting instead of sorting.
+An attack calls a classifier thousands of times and needs the gradient with respect to $v$ every time. Measured with
+2,708 nodes and 30,556 entries (Cora and 20,000 more, as in an attack), 64 channels and one thread, forward and backward
+take 1.3 ms, instead of 10.6 ms with gather and `index_add`; a GCN from its first product on takes 3.1 ms instead of
+18.6 ms with PyG's `GCNConv`. Nothing of size entries x channels is allocated, and the order by columns, which only the
+backward pass needs, comes from counting instead of sorting.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def propagate(pattern: Pattern, value: Tensor, x: Tensor, loop: Tensor | None = 
 
     Args:
         pattern: Where the matrix has entries, R x C.
-        value: (M,) its values there.
+        value: (M,) the values of these entries.
         x: (C, Z).
         loop: (R,) added to the diagonal of a square matrix.
 

@@ -1,4 +1,4 @@
-r"""The printed equations (4) to (8) of the paper, with nothing rearranged: what the fast kernels are held to.
+r"""Equations (4) to (8) of the paper exactly as printed: the reference for the fast kernels.
 
 Reference: "Self-supervised Adversarial Purification for Graph Neural Networks", ICML 2025.
 """
@@ -13,17 +13,17 @@ from torch.nn import functional
 
 
 def reference_encoding(x: Tensor, pairs: Tensor, weight: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-    r"""Equations (4) and (5): $H = \|_k \sum_{m \le k} \gamma_{k,m} \tilde A_{ns}^m X W_n$, shape (N, (K+1) Z1).
+    r"""Return equations (4) and (5): $H = \|_k \sum_{m \le k} \gamma_{k,m} \tilde A_{ns}^m X W_n$, shape (N, (K+1) Z1).
 
     Args:
         x: (N, F) dense.
         pairs: (2, E) int64, every undirected edge once.
-        weight: (E,) of the edges; differentiable.
+        weight: (E,) the weights of the edges; differentiable.
         parameters: `node_weight` (F, Z1), `node_bias` (Z1,), `gamma` (K+1, K+1) lower triangular.
     """
     i, j = pairs
     degree = weight.new_zeros(len(x)).index_add(0, i, weight).index_add(0, j, weight)
-    # A node whose weights sum to 0 has no normalisation: the entries there are 0, with gradient 0.
+    # A node whose weights sum to 0 can't be normalised: its entries are 0, with gradient 0.
     scale = torch.where(degree > 0, torch.where(degree > 0, degree, 1.0) ** -0.5, 0.0)
     value = weight * scale[i] * scale[j]
     h = x @ parameters["node_weight"] + parameters["node_bias"]
@@ -36,7 +36,7 @@ def reference_encoding(x: Tensor, pairs: Tensor, weight: Tensor, parameters: Map
 
 
 def reference_scores(encoding: Tensor, pairs: Tensor, parameters: Mapping[str, Tensor]) -> Tensor:
-    r"""Equations (6) and (7), without the sigmoid: the logits of both directions, (2, e).
+    r"""Return equations (6) and (7), without the sigmoid: the logits of both directions, (2, e).
 
     Args:
         encoding: (N, (K+1) Z1).
@@ -54,9 +54,9 @@ def reference_scores(encoding: Tensor, pairs: Tensor, parameters: Mapping[str, T
 def reference_step(
     x: Tensor, pairs: Tensor, weight: Tensor, parameters: Mapping[str, Tensor], batch: int | None = None
 ) -> Tensor:
-    r"""Equation (8): $\hat A_{ij} = (\hat A_{i \to j} + \hat A_{j \to i}) / 2$ for the pairs, (E,).
+    r"""Return equation (8): $\hat A_{ij} = (\hat A_{i \to j} + \hat A_{j \to i}) / 2$ for the pairs, (E,).
 
-    One node encoding, then the per-edge products, `batch` pairs at a time where they would not fit.
+    Nodes are encoded once; the per-edge products take `batch` pairs at a time, in case all would not fit into memory.
     """
     encoding = reference_encoding(x, pairs, weight, parameters)
     parts = pairs.split(batch or max(pairs.shape[1], 1), dim=1)

@@ -1,4 +1,4 @@
-"""Sorted lists of integers: merged and searched by walking along both, instead of by sorting or by bisection."""
+"""Sorted lists of integers, merged and searched by walking along both instead of sorting or bisecting."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor
 from purigraph.kernels import compiled
 from purigraph.kernels.compiled import array
 
-# Bisection is faster where there are more values per query than this.
+# Bisection is faster if there are more values per query than this.
 _WALK_BELOW = 16
 
 
 def merge(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Merge two ascending lists of int64, each without repetitions; what is in both comes once.
+    """Merge two ascending lists of int64, each without repetitions; shared elements appear once.
 
     Returns:
-        (K,) the merged list, and where each side's elements are in it: (L,) and (R,) int64.
+        (K,) the merged list, and the positions of each side's elements in it: (L,) and (R,) int64.
     """
     if left.device.type == "cpu" and compiled.AVAILABLE:
         merged = left.new_empty(len(left) + len(right))
@@ -70,7 +70,7 @@ def _walk(values: Any, queries: Any, or_equal: bool, count: Any) -> None:  # pra
     at = 0
     for q in range(len(queries)):
         query = queries[q]
-        if q > 0 and query < queries[q - 1]:  # not ascending: bisect to start again
+        if q > 0 and query < queries[q - 1]:  # not ascending: bisect to find the new start
             low, high = 0, at
             while low < high:
                 middle = (low + high) // 2

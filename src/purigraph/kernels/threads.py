@@ -1,8 +1,8 @@
 """Running a compiled kernel over the rows of a graph on several threads.
 
-The kernels are plain `nogil` functions of a row range; the split over threads is done here rather than by
-numba's `parallel=True`. Compilation is several times shorter, there is no threading layer to configure (numba's
-default one aborts when two threads use it at once), and the number of threads is PyTorch's own.
+The kernels are plain `nogil` functions of a row range; they are split over threads here instead of with numba's
+`parallel=True`. Compilation is several times faster, there is no threading layer to configure (numba's default one
+aborts when two threads use it at once), and the number of threads is PyTorch's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def row_parts(rowptr: npt.NDArray[np.integer[Any]], work_per_entry: int, work_pe
 
 
 def even_parts(num_rows: int, work_per_row: int) -> list[tuple[int, int]]:
-    """Split rows that all cost the same."""
+    """Split rows of equal cost into contiguous ranges, one per thread."""
     return row_parts(np.zeros(num_rows + 1, dtype=np.int64), 0, work_per_row)
 
 
@@ -50,8 +50,8 @@ def run(
 ) -> None:
     """Call `kernel(*arguments, start, stop)` for every range, the first one on this thread.
 
-    With `partial` (one row per range) a kernel that sums over all rows gets its own row of it before the range:
-    nobody waits for anybody, and the total does not depend on who finishes first.
+    With `partial` (one row per range), a kernel that sums over all rows gets its own row of it as the argument before
+    the range: threads don't wait for each other, and the total does not depend on which finishes first.
     """
     calls = [
         (*arguments, *part) if partial is None else (*arguments, partial[index], *part)

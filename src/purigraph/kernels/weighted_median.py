@@ -13,20 +13,20 @@ from purigraph.kernels.compiled import array
 from purigraph.kernels.csr import Pattern
 from purigraph.kernels.products import product_into
 
-# The PyTorch versions handle this many elements of rows x neighbours x channels at a time.
+# The PyTorch versions process this many elements of rows x neighbours x channels at a time.
 _CHUNK_ELEMENTS = 1 << 22
 
 
 def median_index(h: Tensor, index: Tensor, weight: Tensor) -> Tensor:
-    r"""Which neighbour is the weighted median, in every dimension.
+    r"""Return which neighbour is the weighted median, in every dimension.
 
-    In a dimension it is the neighbour with the smallest value at which the weights, summed in the order of the
+    In each dimension it is the neighbour with the smallest value at which the weights, summed in ascending order of the
     values, reach half of their total.
 
     Args:
         h: (N, Z) values.
         index: (N, k) int64, neighbours.
-        weight: (N, k) their weights, not negative.
+        weight: (N, k) their weights, non-negative.
 
     Returns:
         (N, Z) int64: `h.gather(0, result)` is the median.
@@ -53,9 +53,9 @@ def _median_index_by_sorting(h: Tensor, index: Tensor, weight: Tensor) -> Tensor
 
 
 def distance_to_neighbours(center: Tensor, h: Tensor, pattern: Pattern) -> Tensor:
-    r"""$\lVert c_i - h_j \rVert_2$ at every entry (i, j); its gradient is 0 where it is 0.
+    r"""Return $\lVert c_i - h_j \rVert_2$ at every entry (i, j); its gradient is 0 where it is 0.
 
-    Shapes: center (R, Z), h (C, Z), a pattern R x C with M entries give (M,). Of size M x Z nothing is kept.
+    Shapes: center (R, Z), h (C, Z), a pattern R x C with M entries give (M,). Nothing of size M x Z is kept.
     """
     return cast(Tensor, _Distance.apply(center, h, pattern))  # type: ignore[no-untyped-call]
 
@@ -73,7 +73,7 @@ class _Distance(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         center, h, distance = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        # The gradient to c_i is sum_j f_ij (c_i - h_j) with f = gradient / distance: a product with the matrix f.
+        # The gradient of c_i is sum_j f_ij (c_i - h_j) with f = gradient / distance: a product with the matrix f.
         factor = torch.where(distance > 0, gradients[0] / distance, 0.0)
         transposed, order = pattern.by_column
         return (
@@ -118,10 +118,10 @@ def _measure(
 
 @compiled.kernel
 def _select(h: Any, index: Any, weight: Any, out: Any, start: int, stop: int) -> None:  # pragma: no cover - compiled
-    """The largest value below which there is less than half of the mass.
+    """Select the largest value with less than half of the mass below it.
 
-    A candidate is weighed against all others in one vectorised sum; those outside the bounds that are known by
-    then are passed over, which leaves a number that is logarithmic in the neighbours.
+    A candidate is compared with all others in one vectorised sum; candidates outside the bounds found so far are
+    skipped, which leaves a number logarithmic in the number of neighbours.
     """
     width, channels = index.shape[1], h.shape[1]
     columns = np.empty((channels, width), h.dtype)

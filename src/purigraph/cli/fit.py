@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "fit"
 HELP = "Train a purifier on a trusted graph and save it to a folder."
-SETTINGS_OF = ("purifier",)
+SETTINGS_OF = ("purifier", "fit")
 
 
 def run(

@@ -24,6 +24,7 @@ def settings_help(kinds: Sequence[str]) -> str:
         f"{name}: " + ", ".join(f"{setting}={default}" for setting, _, default, _ in settings)
         for kind in kinds
         for name, settings in lists[kind].items()
+        if settings
     ]
     title = "Settings for --set, with their defaults (`purigraph settings NAME` explains them):"
     return "\n\n".join([title, *paragraphs])
@@ -52,10 +53,8 @@ def collect(built_in: bool = True) -> SettingLists:
 
     sizes = ("in_channels", "out_channels")
     return {
-        "purifier": {
-            name: rows(item.settings_class, item.fit_settings_class, leave_out=sizes)
-            for name, item in wanted(purifiers.registry)
-        },
+        "purifier": {name: rows(item.settings_class, leave_out=sizes) for name, item in wanted(purifiers.registry)},
+        "fit": {f"fit {name}": rows(item.fit_settings_class) for name, item in wanted(purifiers.registry)},
         "classifier": {name: rows(item.settings_class, leave_out=sizes) for name, item in wanted(classifiers.registry)},
         "regime": {name: rows(item.settings) for name, item in wanted(training.registry)},
         "attack": {name: rows(item.settings_class) for name, item in wanted(attacks.registry)},

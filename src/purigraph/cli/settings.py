@@ -27,7 +27,7 @@ def run(
         lists = setting_lists.collect(built_in=False)  # it may be from another package
     for kind, components in lists.items():
         if canonical(name) in components:
-            rows = components[canonical(name)]
+            rows = components[canonical(name)] + lists["fit"].get(f"fit {canonical(name)}", [])
             if as_json:
                 print_json([dict(zip(("name", "type", "default", "meaning"), row, strict=True)) for row in rows])
             else:

@@ -12,8 +12,10 @@ from torch import nn
 from purigraph import classifiers
 from purigraph.errors import InputError
 from purigraph.graph.splits import InductiveSplit
+from purigraph.purifiers import Purifier
 from purigraph.registry import Registry
 from purigraph.training.adversarial import GraphAttack, adversarial
+from purigraph.training.purified import purify_split, record_purifier
 from purigraph.training.run import TrainingResult, check_graphs
 from purigraph.training.self_training import self_training
 from purigraph.training.settings import AdversarialSettings, TrainingSettings
@@ -35,6 +37,7 @@ def train(
     hyper: Mapping[str, Any] | None = None,
     settings: TrainingSettings | Mapping[str, Any] | None = None,
     attack: GraphAttack | None = None,
+    purifier: Purifier | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
@@ -50,6 +53,9 @@ def train(
         hyper: The classifier's hyper-parameters.
         settings: Of the training: an instance, or some of them by name. Default: the paper's.
         attack: For `adversarial`: used instead of the one in the settings.
+        purifier: Train on the graphs as this fitted purifier leaves them, with their weights, as the original Jaccard
+            and SVD defences do; the result says so. Not for regimes that attack the training graph. Default: on the
+            graphs as they are.
         seed: Of initial weights, dropout and attacks: the same seed gives the same bits, and global random state is
             neither read nor changed.
         checkpoint: A folder to keep the state in; an interrupted training resumes from it, bit-identically.
@@ -70,8 +76,16 @@ def train(
     if not isinstance(split, InductiveSplit):
         raise InputError(f"split must be an InductiveSplit (purigraph.graph.splits.inductive_split), not {split!r}.")
     check_graphs(split.train, split.validation)
+    if purifier is not None:
+        if chosen.takes_attack:
+            raise InputError(
+                f"The regime {regime!r} attacks the training graph, which a purifier would have changed before: leave "
+                "out the purifier, and put it in front of the trained model with purigraph.protect."
+            )
+        split = purify_split(split, purifier)
     task = Task(_builder(classifier, split, hyper), split.train, split.validation, settings, seed, checkpoint, progress)
-    return chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)
+    result = chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)
+    return result if purifier is None else record_purifier(result, purifier)
 
 
 def num_classes(split: InductiveSplit) -> int:

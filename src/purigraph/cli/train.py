@@ -101,8 +101,8 @@ def run(
     tested = "there are no test nodes" if test is None else f"{100 * test:.1f} % on test nodes"
     through = "" if loaded is None else f" on graphs purified by {type(loaded).__name__}"
     typer.echo(
-        f"{kind}, {regime}{through}: {result.epochs_run} epochs in {result.seconds:.0f} s, best epoch {result.best_epoch}; "
-        f"accuracy {100 * result.validation_accuracy:.1f} % on validation nodes, {tested}."
+        f"{kind}, {regime}{through}: {result.epochs_run} epochs in {result.seconds:.0f} s, best epoch "
+        f"{result.best_epoch}; accuracy {100 * result.validation_accuracy:.1f} % on validation nodes, {tested}."
     )
     typer.echo(f"Saved to {output} (config.json, model.safetensors).")
 

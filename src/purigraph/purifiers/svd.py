@@ -18,6 +18,8 @@ from purigraph.settings import setting
 # A pair of the dense form costs its two indices, its place in the adjacency by rows and columns and its weight, some of
 # them twice while they are made.
 _BYTES_PER_PAIR = 80
+# Values up to this are taken for 0.
+_ROUNDING = 1e-9
 
 
 @registry.register("svd")
@@ -101,7 +103,8 @@ class SVD(Purifier):
     def _values(self, graph: PairGraph, wanted: PairGraph) -> Tensor:
         """(M,) in [0, 1], the reconstructed values of some pairs."""
         value = reconstruct(graph, wanted, self.rank, seed=self.seed, hold_vectors=self.straight_through)
-        clipped = value.clamp(0, 1)
+        # Between parts of a graph that nothing connects, the values are 0 but for rounding: no edges.
+        clipped = value.clamp(0, 1).masked_fill(value.detach() <= _ROUNDING, 0.0)
         return value + (clipped - value).detach() if self.straight_through else clipped
 
     def _all_pairs(self, graph: PairGraph) -> PairGraph:

@@ -27,9 +27,9 @@ class Jaccard(Purifier):
     nobody (0). Weights above 1 are kept as they are, like all others.
 
     There is nothing to learn. Similarities do not depend on the edges: an attack's gradient through this purifier is
-    exact, and there is nothing to approximate. They are computed pair by pair for the given edges: sparse features need
-    16 bytes per edge beyond their own size, dense ones blocks of about 100 MB and a copy of the features in float64.
-    They are kept until another edge list or other features come.
+    exact, and there is nothing to approximate. They are computed pair by pair for the given edges, in some 50 bytes
+    per edge beside a copy of the features in double precision (sparse features: of their non-zeros alone); dense
+    features take blocks of about 100 MB on top. They are kept until another edge list or other features come.
 
     Reference: "Adversarial Examples for Graph Data: Deep Insights into Attack and Defense", IJCAI 2019.
 

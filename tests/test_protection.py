@@ -217,3 +217,24 @@ def test_any_purifier_can_be_attacked_by_parts(data: Data) -> None:
 def test_a_folder_is_no_purifier() -> None:
     with pytest.raises(InputError, match="purifiers.load"):
         pg.protect(gcn(), "my-purifier")  # type: ignore[arg-type]
+
+
+def test_a_threshold_can_be_attacked_straight_through(trained: pg.GPRGAE, data: Data) -> None:
+    removing = pg.protect(gcn(), trained, threshold=0.5).eval()
+    model = pg.protect(removing.classifier, trained, threshold=0.5, straight_through=True).eval()
+    torch.testing.assert_close(model(data.x, data.edge_index), removing(data.x, data.edge_index))
+    edge_index, presence = half_there(data)
+    there = presence > 0
+    ones = torch.ones_like(presence)
+    part = presence.clone().requires_grad_()
+    found = model.relaxed(data.x, edge_index, ones, part)
+    torch.testing.assert_close(found, model(data.x, edge_index[:, there]))
+    (gradient,) = torch.autograd.grad(found.square().sum(), part)
+    assert (gradient != 0).float().mean() > 0.5
+    assert "straight_through=True" in repr(model.with_purifier(trained))
+    plain = model.unprotected()(data.x, data.edge_index)
+    torch.testing.assert_close(plain, removing.classifier(data.x, data.edge_index))
+    with pytest.raises(InputError, match="give threshold="):
+        pg.protect(gcn(), trained, straight_through=True)
+    with pytest.raises(UnsupportedModelError, match="ignores it"):
+        pg.protect(models.GAT(24, 8, 2, 2), trained, threshold=0.5, straight_through=True)

@@ -20,15 +20,18 @@ if TYPE_CHECKING:
     from purigraph.evaluation import evaluate, worst_case
     from purigraph.graph import PairGraph
     from purigraph.protection import Protected, protect
-    from purigraph.purifiers import GPRGAE, Purifier
+    from purigraph.purifiers import GPRGAE, SVD, Chain, Jaccard, Purifier
 
 # Where every public name lives. They are imported when first used: PyTorch and PyG take seconds, which
 # `purigraph --help` and shell completion should not pay.
 _HOMES = {
+    "Chain": "purigraph.purifiers",
     "GPRGAE": "purigraph.purifiers",
+    "Jaccard": "purigraph.purifiers",
     "PairGraph": "purigraph.graph",
     "Protected": "purigraph.protection",
     "Purifier": "purigraph.purifiers",
+    "SVD": "purigraph.purifiers",
     "attacks": "",
     "classifiers": "",
     "datasets": "",
@@ -44,6 +47,9 @@ _HOMES = {
 
 __all__ = [
     "GPRGAE",
+    "SVD",
+    "Chain",
+    "Jaccard",
     "PairGraph",
     "Protected",
     "Purifier",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.model_checks import refuse_caches
 from purigraph.purifiers import Purifier
+from purigraph.purifiers.cut import cut_parts
 
 
 class Protected(nn.Module):
@@ -20,19 +21,26 @@ class Protected(nn.Module):
     """
 
     def __init__(
-        self, classifier: nn.Module, purifier: Purifier, weight_arg: str | None, threshold: float | None
+        self,
+        classifier: nn.Module,
+        purifier: Purifier,
+        weight_arg: str | None,
+        threshold: float | None,
+        straight_through: bool = False,
     ) -> None:
         super().__init__()
         self.classifier = classifier
         self.purifier = purifier
         self.weight_arg = weight_arg
         self.threshold = threshold
+        self.straight_through = straight_through
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
     ) -> Any:
         """Return the classifier's output on the purified graph."""
-        return self._classify(x, *self.purifier.purify_edges(x, edge_index, edge_weight), *args, **kwargs)
+        edges, weight = self.purifier.purify_edges(x, edge_index, edge_weight)
+        return self._classify(x, edges, weight, None, *args, **kwargs)
 
     def relaxed(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor, *args: Any, **kwargs: Any
@@ -41,10 +49,17 @@ class Protected(nn.Module):
 
         Attacks optimise their flips on this. If all presences are 0 or 1, it is `forward` on the present edges.
         """
-        return self._classify(x, *self.purifier.purify_edges(x, edge_index, edge_weight, presence), *args, **kwargs)
+        edges, weight = self.purifier.purify_edges(x, edge_index, edge_weight, presence)
+        return self._classify(x, edges, weight, None if self.purifier.adds_edges else presence, *args, **kwargs)
 
-    def _classify(self, x: Tensor, edge_index: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if self.threshold is not None:
+    def _classify(
+        self, x: Tensor, edge_index: Tensor, weight: Tensor, presence: Tensor | None, *args: Any, **kwargs: Any
+    ) -> Any:
+        if self.straight_through:
+            assert self.threshold is not None
+            # Cut by its own weight, then there by its presence: an edge that is there by half is not a weak one.
+            weight = cut_parts(weight, self.threshold, presence)
+        elif self.threshold is not None:
             kept = edge_index[:, weight.detach() >= self.threshold]
             return self.classifier(x, kept, *args, **kwargs)
         assert self.weight_arg is not None
@@ -56,11 +71,13 @@ class Protected(nn.Module):
 
     def with_purifier(self, purifier: Purifier) -> Protected:
         """Return the same classifier behind another purifier (for example, with other settings)."""
-        return Protected(self.classifier, purifier, self.weight_arg, self.threshold)
+        return Protected(self.classifier, purifier, self.weight_arg, self.threshold, self.straight_through)
 
     def extra_repr(self) -> str:
         """Return the text that `repr` shows next to the two parts."""
-        return f"threshold={self.threshold}" if self.threshold is not None else f"weight_arg={self.weight_arg!r}"
+        if self.threshold is None:
+            return f"weight_arg={self.weight_arg!r}"
+        return f"threshold={self.threshold}" + (", straight_through=True" if self.straight_through else "")
 
 
 class Unprotected(nn.Module):
@@ -94,6 +111,7 @@ def protect(
     *,
     weight_arg: str = "edge_weight",
     threshold: float | None = None,
+    straight_through: bool = False,
 ) -> Protected:
     """Put a purifier in front of a node classifier.
 
@@ -102,7 +120,11 @@ def protect(
         purifier: A fitted purifier.
         weight_arg: The name of the classifier's edge weight argument.
         threshold: For models that take no weights (plain GAT, SAGE, GIN), edges with a purified weight below this are
-            removed instead. Removal has no gradient: to attack such a model, transfer attacks from another one.
+            removed instead. Removal has no gradient: to attack such a model, transfer attacks from another one, or
+            use `straight_through`.
+        straight_through: With a threshold, for models that do take weights: removed edges get the weight 0 and the
+            others 1, which is the same to such a model, with the gradient of a sigmoid around the threshold, which an
+            attack can follow.
 
     Raises:
         UnsupportedModelError: If the classifier would not see the purified graph; the message says why and what to do.
@@ -127,9 +149,12 @@ def protect(
     if threshold is not None:
         if not 0 <= threshold <= 1:
             raise InputError(f"threshold must be between 0 and 1, not {threshold}.")
-        return Protected(classifier, purifier, None, threshold)
+        if not straight_through:
+            return Protected(classifier, purifier, None, threshold)
+    elif straight_through:
+        raise InputError("straight_through is about edges that a threshold removes: give threshold=... too.")
     _require_weights(classifier, weight_arg)
-    return Protected(classifier, purifier, weight_arg, None)
+    return Protected(classifier, purifier, weight_arg, threshold, straight_through)
 
 
 def _require_weights(classifier: nn.Module, weight_arg: str) -> None:

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+import purigraph as pg
 from helpers import communities
 from purigraph import checkpoints
 from purigraph.classifiers import GCN, MLP, Classifier
-from purigraph.errors import InputError, ModelFileError, PurigraphError, UnknownNameError
+from purigraph.errors import InputError, ModelFileError, NotFittedError, PurigraphError, UnknownNameError
 from purigraph.graph.splits import InductiveSplit, attach_split, inductive_split
 from purigraph.training import (
     PROFILES,
@@ -472,3 +473,25 @@ def test_graphs_that_can_not_be_trained_on_are_named(change, message, split):
 def test_a_whole_graph_is_no_split(split):
     with pytest.raises(InputError, match="InductiveSplit"):
         train("gcn", "vanilla", split.test, settings=SHORT)
+
+
+def test_training_on_purified_graphs_sees_their_weights_and_says_so(split: InductiveSplit) -> None:
+    purifier = pg.Jaccard(similarity="cosine", cosine_threshold=0.1)
+    purified = InductiveSplit(purifier(split.train), purifier(split.validation), split.test)
+    assert 0 < int((purified.train.edge_weight == 0).sum()) < purified.train.num_edges
+    found = train(build, "self", split, settings=SHORT, purifier=purifier)
+    expected = train(build, "self", purified, settings=SHORT)
+    assert same(found.model, expected.model)
+    assert not same(found.model, train(build, "self", split, settings=SHORT).model)
+    recipe = {"purifier": "jaccard", "settings": purifier.settings.to_json()}
+    assert found.record() == {**expected.record(), "purifier": recipe}
+    assert found.model.provenance == found.record()
+
+
+def test_what_can_t_purify_the_training_graph_is_refused(split: InductiveSplit) -> None:
+    with pytest.raises(InputError, match="attacks the training graph"):
+        train(build, "adversarial", split, purifier=pg.Jaccard())
+    with pytest.raises(NotFittedError, match="has not been fitted"):
+        train(build, "vanilla", split, purifier=pg.GPRGAE(in_channels=24))
+    with pytest.raises(InputError, match="purifiers.load"):
+        train(build, "vanilla", split, purifier="folder")  # type: ignore[arg-type]

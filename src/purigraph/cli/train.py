@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from purigraph.cli.inputs import check_names, check_split, is_file, load_graph, read_settings
+from purigraph.cli.inputs import check_device, check_names, check_split, is_file, load_graph, read_settings
 from purigraph.cli.options import (
     CheckpointOption,
     DeviceOption,
@@ -35,6 +35,12 @@ def run(
         typer.Option("--profile", help=f"For adversarial training: paper or cpu. Default: {DEFAULT_PROFILE}."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="The maximum number of epochs.")] = None,
+    purifier: Annotated[
+        str | None,
+        typer.Option(
+            "--purifier", "-m", help="Train and test on purified graphs: the folder of a purifier, or hf://owner/name."
+        ),
+    ] = None,
     checkpoint: CheckpointOption = None,
     settings: SetOption = None,
     seed: SeedOption = 0,
@@ -43,10 +49,11 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Train inductively and report the accuracy on the validation and the test nodes."""
-    from purigraph import classifiers
+    from purigraph import classifiers, purifiers
     from purigraph.evaluation import model_accuracy
     from purigraph.graph.splits import MASKS, inductive_split
     from purigraph.pretrained import Pretrained
+    from purigraph.protection import protect
     from purigraph.registry import canonical
     from purigraph.training import registry, train
 
@@ -64,6 +71,7 @@ def run(
     check_names(rest, [*shape, *registry[regime].settings.model_fields], f"{kind}, {regime},")
     component(1, 1, **hyper)  # checked before the data is loaded: a typo should not cost minutes
     chosen = _settings(regime, profile, rest)
+    loaded = None if purifier is None else purifiers.load(purifier).to(check_device(device))
     check_split(graph, split)
     graphs = inductive_split(load_graph(graph, seed=seed, split=split or 0, needs=("y", *MASKS), device=device))
     result = train(
@@ -72,6 +80,7 @@ def run(
         graphs,
         hyper=hyper,
         settings=chosen,
+        purifier=loaded,
         seed=seed,
         checkpoint=checkpoint,
         progress=False if as_json else None,
@@ -81,15 +90,17 @@ def run(
         # Later attacks on the classifier must use the same test nodes; for a dataset, they depend on the seed.
         result.model.provenance = {**(result.model.provenance or {}), "split": split or 0}
     result.model.save_pretrained(output)
-    test = model_accuracy(result.model, graphs.test) if graphs.test.test_mask.any() else None
+    model = result.model if loaded is None else protect(result.model, loaded)
+    test = model_accuracy(model, graphs.test) if graphs.test.test_mask.any() else None
     if as_json:
         facts = {"model": str(output), "classifier": kind, "test_accuracy": test, "seconds": result.seconds}
         print_json({**facts, **result.record()})
         return
     tested = "there are no test nodes" if test is None else f"{100 * test:.1f} % on test nodes"
+    through = "" if loaded is None else f" on graphs purified by {type(loaded).__name__}"
     typer.echo(
-        f"{kind}, {regime}: {result.epochs_run} epochs in {result.seconds:.0f} s, best epoch {result.best_epoch}; "
-        f"accuracy {100 * result.validation_accuracy:.1f} % on validation nodes, {tested}."
+        f"{kind}, {regime}{through}: {result.epochs_run} epochs in {result.seconds:.0f} s, best epoch "
+        f"{result.best_epoch}; accuracy {100 * result.validation_accuracy:.1f} % on validation nodes, {tested}."
     )
     typer.echo(f"Saved to {output} (config.json, model.safetensors).")
 

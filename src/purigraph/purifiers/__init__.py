@@ -6,8 +6,24 @@ and the error messages then find it automatically.
 """
 
 from purigraph.purifiers.base import Purifier, registry
+from purigraph.purifiers.chain import Chain
 from purigraph.purifiers.gpr_gae import GPRGAE
+from purigraph.purifiers.jaccard import Jaccard
+from purigraph.purifiers.recipe import Recipe
+from purigraph.purifiers.svd import SVD
 
 create, load, names, register = registry.create, registry.load, registry.names, registry.register
 
-__all__ = ["GPRGAE", "Purifier", "create", "load", "names", "register", "registry"]
+__all__ = [
+    "GPRGAE",
+    "SVD",
+    "Chain",
+    "Jaccard",
+    "Purifier",
+    "Recipe",
+    "create",
+    "load",
+    "names",
+    "register",
+    "registry",
+]

@@ -160,14 +160,20 @@ class Purifier(Pretrained):
         return edge_index, entries.spread(purified.weight).to(entries.weight.dtype)
 
     def purify_parts(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
-        """Purify a graph whose edges are partially present, by `presence` (E,); `graph` has their full weights.
-
-        A purifier that replaces the given weights with its own has to override this: absent edges must stay absent at
-        every step, not only at the last one.
-        """
-        purified = self.purify(x, graph.with_weight(graph.weight * presence))
+        """Purify a graph whose edges are partially present, by `presence` (E,); `graph` has their full weights."""
+        purified = self.whole_weights(x, graph, presence)
         # Purifiers that add edges work on the adjacency matrix, in which a weight of 0 is an absent edge.
         return purified if self.adds_edges else purified.with_weight(purified.weight * presence)
+
+    def whole_weights(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
+        """Return the weight that every pair would get if it were wholly there, while all are there by `presence` (E,).
+
+        `purify_parts` multiplies these by the presence; a chain of purifiers hands them on (dividing by presences near
+        0 would ruin the gradients). A purifier that works in several steps, or that keeps the given weights, overrides
+        this: what is absent must stay absent at every step, and not only at the last. Where edges can be added this is
+        the whole result.
+        """
+        return self.purify(x, graph.with_weight(graph.weight * presence))
 
     def relaxed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor) -> Tensor:
         r"""Return purified weights for partially present edges, which gradient-based attacks differentiate.

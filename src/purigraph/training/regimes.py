@@ -12,8 +12,10 @@ from torch import nn
 from purigraph import classifiers
 from purigraph.errors import InputError
 from purigraph.graph.splits import InductiveSplit
+from purigraph.purifiers import Purifier
 from purigraph.registry import Registry
 from purigraph.training.adversarial import GraphAttack, adversarial
+from purigraph.training.purified import purify_split, record_purifier
 from purigraph.training.run import TrainingResult, check_graphs
 from purigraph.training.self_training import self_training
 from purigraph.training.settings import AdversarialSettings, TrainingSettings
@@ -35,6 +37,7 @@ def train(
     hyper: Mapping[str, Any] | None = None,
     settings: TrainingSettings | Mapping[str, Any] | None = None,
     attack: GraphAttack | None = None,
+    purifier: Purifier | None = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
@@ -50,6 +53,8 @@ def train(
         hyper: The hyper-parameters of the classifier.
         settings: The training settings: an instance, or some of them by name. Default: those of the paper.
         attack: For `adversarial`, the attack to use instead of the one in the settings.
+        purifier: Train on the graphs as this fitted purifier leaves them, with their weights, as the original Jaccard
+            and SVD defences do; the result records it. Not for regimes that attack the training graph. Default: none.
         seed: The seed of initial weights, dropout and attacks; results are bit-identical for the same seed. Global
             random state is neither read nor changed.
         checkpoint: The folder for the state of the run; an interrupted run resumes from it, bit-identically.
@@ -70,8 +75,16 @@ def train(
     if not isinstance(split, InductiveSplit):
         raise InputError(f"split must be an InductiveSplit (purigraph.graph.splits.inductive_split), not {split!r}.")
     check_graphs(split.train, split.validation)
+    if purifier is not None:
+        if chosen.takes_attack:
+            raise InputError(
+                f"The regime {regime!r} attacks the training graph, which a purifier would have changed before: leave "
+                "out the purifier, and put it in front of the trained model with purigraph.protect."
+            )
+        split = purify_split(split, purifier)
     task = Task(_builder(classifier, split, hyper), split.train, split.validation, settings, seed, checkpoint, progress)
-    return chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)
+    result = chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)
+    return result if purifier is None else record_purifier(result, purifier)
 
 
 def num_classes(split: InductiveSplit) -> int:

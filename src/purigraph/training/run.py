@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -46,6 +46,8 @@ class TrainingResult:
         seconds: The time of the run, including the time before an interruption.
         seed: The seed of the run.
         settings: The settings of the run.
+        purifier: The name and settings of the purifier that the training and the validation graph went through (see
+            `purigraph.purifiers.Recipe`), or None.
     """
 
     model: nn.Module
@@ -59,12 +61,14 @@ class TrainingResult:
     seconds: float
     seed: int
     settings: TrainingSettings
+    purifier: Mapping[str, Any] | None = None
 
     def record(self) -> dict[str, Any]:
         """Return the record that is saved with the model, which documents its origin."""
         names = ("regime", "best_epoch", "epochs_run", "validation_loss", "validation_accuracy", "seed")
         values = {name: getattr(self, name) for name in names}
-        return {**values, "settings": self.settings.to_json(), "purigraph_version": __version__}
+        purifier = {} if self.purifier is None else {"purifier": dict(self.purifier)}
+        return {**values, "settings": self.settings.to_json(), **purifier, "purigraph_version": __version__}
 
 
 class Run:

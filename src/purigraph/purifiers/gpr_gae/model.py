@@ -17,6 +17,7 @@ from purigraph.graph import PairGraph, as_pair_graph, read_edge_index
 from purigraph.kernels import Features
 from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
+from purigraph.purifiers.cut import cut
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.purification import Purification, iterate
 from purigraph.purifiers.gpr_gae.training import FitOptions, FitReport, FitSettings, Training
@@ -62,6 +63,9 @@ class GPRGAE(Purifier):
         default=None,
         ge=0,
         le=1,
+    )
+    straight_through: bool = setting(
+        "Give the cut at the threshold the gradient of a sigmoid, for attacks: the result is the same.", default=False
     )
 
     fit_settings_class = FitSettings
@@ -168,6 +172,10 @@ class GPRGAE(Purifier):
         r"""Purify partially present edges (see `Purifier`): every step is $\pi \odot f_\theta(A^{(t)})$."""
         return self.trace(x, graph, presence=presence).graph
 
+    def whole_weights(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
+        """Return the weights that whole pairs would have (see `Purifier`)."""
+        return graph.with_weight(self.trace(x, graph, presence=presence).whole.to(graph.weight.dtype))
+
     def trace(
         self,
         x: Tensor | Data,
@@ -207,7 +215,6 @@ class GPRGAE(Purifier):
         graph = graph.with_weight(given.to(links.node_weight.dtype))
         if presence is not None:
             presence = presence.to(links.node_weight.dtype)
-            graph = graph.with_weight(graph.weight * presence)
         h, first_codes = self._prepare(x, links)
         if lean is None:
             kept = config.max_steps * graph.num_nodes * sum(links.code_weight.shape) * h.element_size()
@@ -227,7 +234,9 @@ class GPRGAE(Purifier):
             history=history,
         )
         if config.threshold is not None:
-            result.graph = graph.with_weight(_cut(result.graph.weight, config.threshold, presence).to(given.dtype))
+            result.whole = cut(result.whole, config.threshold, straight_through=config.straight_through)
+            kept = result.whole if presence is None else presence * result.whole
+            result.graph = graph.with_weight(kept.to(given.dtype))
         return result
 
     def score_edges(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
@@ -251,7 +260,7 @@ class GPRGAE(Purifier):
         return entries.spread(probability)
 
     def with_settings(self, **changes: Any) -> GPRGAE:
-        """Return the same trained purifier with other purification settings (alpha, tolerance, max_steps, threshold).
+        """Return the same trained purifier with other purification settings (alpha, tolerance, max_steps, ...).
 
         The parameters are shared, not copied.
         """
@@ -264,11 +273,14 @@ class GPRGAE(Purifier):
         return other
 
     def variants(self) -> Mapping[str, Purifier]:
-        """Return this purifier with fewer and with more steps."""
-        return {
+        """Return this purifier with fewer and with more steps; one with a threshold also straight-through."""
+        variants = {
             "fewer-steps": self.with_settings(max_steps=max(self.max_steps // 2, 1)),
             "more-steps": self.with_settings(max_steps=2 * self.max_steps),
         }
+        if self.threshold is not None and not self.straight_through:
+            variants["straight-through"] = self.with_settings(straight_through=True)
+        return variants
 
     def _built(self) -> LinkModel:
         if self.links is None:
@@ -292,13 +304,6 @@ class GPRGAE(Purifier):
             first_codes = links.first_filter_codes(h) if size <= _KEEP_FIRST_CODES_BYTES else None
         self._constants.put(x, (h, first_codes), _state(model))
         return h, first_codes
-
-
-def _cut(weight: Tensor, threshold: float, presence: Tensor | None) -> Tensor:
-    """Return 0 for weights below the threshold and 1 for all others, multiplied by their presence."""
-    if presence is None:
-        return weight >= threshold
-    return presence * (weight.detach() >= threshold * presence.detach())
 
 
 def _predict(links: LinkMap, h: Tensor, graph: PairGraph, first_codes: Tensor | None, edge_batch: int | None) -> Tensor:

@@ -22,12 +22,14 @@ class Purification:
 
     Attributes:
         graph: The result.
+        whole: (E,) the weights of the result if every edge were fully present: those of `graph` over the presences.
         weights: (E,) before the first step and after each step; empty unless the history was requested.
         relative_change: For every step, the norm of its direction divided by the norm of the weights before it.
         converged: Whether the last change was within the tolerance.
     """
 
     graph: PairGraph
+    whole: Tensor
     weights: list[Tensor] = field(default_factory=list)
     relative_change: list[float] = field(default_factory=list)
     converged: bool = False
@@ -48,7 +50,7 @@ def iterate(
 
     Args:
         step: $f_\\theta$ on the graph's pairs.
-        graph: $A^{(0)}$.
+        graph: $A^{(0)}$, before it is multiplied by the presences.
         presence: $\\pi$ (E,) in [0, 1], to what degree every edge is present. A step is then $\\pi \\odot f_\\theta$,
             so absent edges stay absent. Default: ones.
         alpha: The step size.
@@ -58,8 +60,10 @@ def iterate(
             does not grow with the number of steps.
         history: Whether to keep the weights of all steps.
     """
-    weight = graph.weight
-    result = Purification(graph)
+    # Steps are taken by the weights that whole pairs would have, so that nobody has to divide by a presence.
+    whole = graph.weight
+    weight = whole if presence is None else presence * whole
+    result = Purification(graph, whole)
     if history:
         result.weights.append(weight.detach())
     for _ in range(max_steps if graph.num_pairs else 0):
@@ -67,18 +71,18 @@ def iterate(
             predicted = checkpoint(step, weight, use_reentrant=False, preserve_rng_state=False)
         else:
             predicted = step(weight)
-        if presence is not None:
-            predicted = presence * predicted
-        delta = predicted - weight
-        change = _relative_norm(delta.detach(), weight.detach())
-        weight = predicted if alpha == 1 else weight + alpha * delta
+        delta = predicted - whole
+        direction = delta if presence is None else presence * delta
+        change = _relative_norm(direction.detach(), weight.detach())
+        whole = predicted if alpha == 1 else whole + alpha * delta
+        weight = whole if presence is None else presence * whole
         result.relative_change.append(change)
         if history:
             result.weights.append(weight.detach())
         if change <= tolerance:
             break
     result.converged = not result.relative_change or result.relative_change[-1] <= tolerance
-    result.graph = graph.with_weight(weight)
+    result.graph, result.whole = graph.with_weight(weight), whole
     return result
 
 

@@ -17,6 +17,8 @@ from purigraph._version import __version__
 
 if TYPE_CHECKING:
     from purigraph import attacks, classifiers, datasets, evaluation, graph, losses, purifiers, training
+    from purigraph.anchored import Anchored
+    from purigraph.anchors import Anchor
     from purigraph.evaluation import evaluate, worst_case
     from purigraph.graph import PairGraph
     from purigraph.protection import Protected, protect
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 # `purigraph --help` and shell completion should not pay.
 _HOMES = {
     "Chain": "purigraph.purifiers",
+    "Anchor": "purigraph.anchors",
+    "Anchored": "purigraph.anchored",
     "GPRGAE": "purigraph.purifiers",
     "Jaccard": "purigraph.purifiers",
     "PairGraph": "purigraph.graph",
@@ -48,6 +52,8 @@ _HOMES = {
 __all__ = [
     "GPRGAE",
     "SVD",
+    "Anchor",
+    "Anchored",
     "Chain",
     "Jaccard",
     "PairGraph",

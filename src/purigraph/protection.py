@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, overload
 
 from torch import Tensor, nn
 
+from purigraph.anchored import Anchored
+from purigraph.anchors import Anchor
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.model_checks import refuse_caches
 from purigraph.purifiers import Purifier
@@ -73,6 +76,12 @@ class Protected(nn.Module):
         """Return the same classifier behind another purifier (for example, with other settings)."""
         return Protected(self.classifier, purifier, self.weight_arg, self.threshold, self.straight_through)
 
+    def views(self) -> Mapping[str, nn.Module]:
+        """Return other models that attacks may be easier to find on: this one with variants of its purifier."""
+        if self.threshold is not None:
+            return {}
+        return {name: self.with_purifier(variant) for name, variant in self.purifier.variants().items()}
+
     def extra_repr(self) -> str:
         """Return the text that `repr` shows next to the two parts."""
         if self.threshold is None:
@@ -105,19 +114,45 @@ class Unprotected(nn.Module):
         return f"weight_arg={self.weight_arg!r}"
 
 
+@overload
 def protect(
     classifier: nn.Module,
     purifier: Purifier,
     *,
+    anchor: None = None,
     weight_arg: str = "edge_weight",
     threshold: float | None = None,
     straight_through: bool = False,
-) -> Protected:
-    """Put a purifier in front of a node classifier.
+) -> Protected: ...
+
+
+@overload
+def protect(
+    classifier: nn.Module,
+    purifier: Purifier | None,
+    *,
+    anchor: Anchor,
+    weight_arg: str = "edge_weight",
+    threshold: float | None = None,
+    straight_through: bool = False,
+) -> Anchored: ...
+
+
+def protect(
+    classifier: nn.Module,
+    purifier: Purifier | None,
+    *,
+    anchor: Anchor | None = None,
+    weight_arg: str = "edge_weight",
+    threshold: float | None = None,
+    straight_through: bool = False,
+) -> Protected | Anchored:
+    """Put a purifier in front of a node classifier, an anchor beside it, or both.
 
     Args:
         classifier: Any PyG-style model called as `classifier(x, edge_index, ..., edge_weight=...)`.
-        purifier: A fitted purifier.
+        purifier: A fitted purifier; None, with an anchor, for none.
+        anchor: A fitted anchor, whose answers stand where it is sure, whatever happens to the edges.
         weight_arg: The name of the classifier's edge weight argument.
         threshold: For models that take no weights (plain GAT, SAGE, GIN), edges with a purified weight below this are
             removed instead. Removal has no gradient: to attack such a model, transfer attacks from another one, or
@@ -136,6 +171,22 @@ def protect(
     >>> purifier = pg.GPRGAE(hops=2, node_channels=8, edge_channels=8).fit(data, epochs=1)
     >>> model = pg.protect(GCN(data.num_features, 8, 2, 7), purifier)
     """
+    if anchor is not None:
+        if not isinstance(anchor, Anchor):
+            raise InputError(f"The anchor is a {type(anchor).__name__}: pass a fitted purigraph.Anchor.")
+        if not anchor.is_fitted:
+            raise NotFittedError(
+                "This Anchor has not been fitted: call fit(classifier, trusted), or load a fitted one."
+            )
+        if purifier is None:
+            refuse_caches(classifier)
+            return Anchored(Unprotected(classifier, weight_arg), anchor)
+        options: dict[str, Any] = {
+            "weight_arg": weight_arg,
+            "threshold": threshold,
+            "straight_through": straight_through,
+        }
+        return Anchored(protect(classifier, purifier, **options), anchor)
     if not isinstance(purifier, Purifier):
         raise InputError(
             f"The purifier is a {type(purifier).__name__}: pass a fitted one, e.g. purigraph.purifiers.load(folder)."

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from purigraph import attacks
 from purigraph._version import __version__
+from purigraph.anchored import Anchored
 from purigraph.attacks import Attack, Model
 from purigraph.errors import InputError, UnsupportedModelError
 from purigraph.evaluation.robust_accuracy import Evaluation, evaluate
@@ -238,10 +239,9 @@ def _check_view(member: Member, variants: Sequence[str]) -> None:
 
 def _views(model: Model, transfer_from: Model | None) -> dict[str, Model]:
     views: dict[str, Model] = {MODEL: model}
-    if isinstance(model, Protected):
+    if isinstance(model, Protected | Anchored):
         views[TRANSFER] = model.unprotected()
-        if model.threshold is None:
-            views |= {name: model.with_purifier(variant) for name, variant in model.purifier.variants().items()}
+        views |= model.views()
     if transfer_from is not None:
         views[TRANSFER] = transfer_from
     return views

@@ -1,0 +1,263 @@
+"""A student that sees features only, distilled from a classifier on a trusted graph."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from purigraph._version import __version__
+from purigraph.anchors.margin import gaps, smallest_margin
+from purigraph.classifiers import MLP
+from purigraph.errors import InputError, NotFittedError
+from purigraph.kernels import Features
+from purigraph.pretrained import Pretrained, SavedComponents
+from purigraph.progress import progress as show_progress
+from purigraph.settings import Settings, setting
+
+# The temperatures that calibration chooses among.
+_TEMPERATURES = torch.logspace(-1, 1, 41, base=2.0).tolist()
+
+
+class AnchorFitSettings(Settings):
+    """How an anchor is distilled and how its margin is chosen."""
+
+    epochs: int = setting("Training epochs of every student.", default=200, ge=1)
+    learning_rate: float = setting("The learning rate of Adam.", default=0.01, gt=0)
+    weight_decay: float = setting("The weight decay of Adam.", default=5e-4, ge=0)
+    folds: int = setting("Parts of the trusted nodes that are held out in turn.", default=4, ge=2)
+    give_up: float = setting(
+        "How many points of clean accuracy below the classifier alone are acceptable, in percent.", default=2.0, ge=0
+    )
+    exposed: float | None = setting(
+        "Choose the margin by the share of nodes that may be exposed instead of by `give_up`.", default=None, ge=0, le=1
+    )
+
+
+class Anchor(Pretrained):
+    r"""An ensemble of MLPs on node features, distilled from a classifier's soft predictions; it never sees an edge.
+
+    With the classifier's predictions $t_v$ on the trusted graph, every student minimises
+    $-\sum_v t_v \cdot \log \mathrm{softmax}(g(x_v))$ over the trusted nodes, as GLNN
+    (`Zhang et al. 2022 <https://arxiv.org/abs/2110.08727>`_) does for speed. The answer is the mean of the students'
+    probabilities, at one temperature. No labels are used.
+
+    The anchor is sure of a node if the gap between its two largest probabilities is at least `margin`. There its answer
+    stands, whatever happens to the edges; see `Certificate`. Temperature and margin come from cross-fitting: every
+    trusted node is judged by an ensemble that was distilled without it.
+    """
+
+    in_channels: int | None = setting("F, the number of features; None until `fit`.", default=None, ge=1)
+    out_channels: int | None = setting("C, the number of classes; None until `fit`.", default=None, ge=1)
+    members: int = setting("The number of students.", default=3, ge=1)
+    hidden_channels: int = setting("The width of their hidden layers.", default=64, ge=1)
+    num_layers: int = setting("The number of their layers.", default=2, ge=1)
+    dropout: float = setting("The dropout rate before every layer.", default=0.5, ge=0, lt=1)
+    temperature: float = setting("Logits are divided by this; chosen by `fit`.", default=1.0, gt=0)
+    margin: float = setting(
+        "How large the gap between the two largest probabilities must be for the anchor to be sure; chosen by `fit`. "
+        "Above 1 it is never sure.",
+        default=2.0,
+        ge=0,
+    )
+
+    trial_settings = MappingProxyType({"members": 1, "hidden_channels": 8})
+
+    def _build(self) -> None:
+        self.students = nn.ModuleList()
+        if self.in_channels is not None and self.out_channels is not None:
+            self.reset(self.in_channels, self.out_channels, seed=0)
+
+    def reset(self, in_channels: int, out_channels: int, *, seed: int) -> None:
+        """Make the students anew, with random initial values."""
+        self._settings = self._settings.replace(in_channels=in_channels, out_channels=out_channels)
+        self.provenance = None
+        self.students = self._untrained(seed)
+
+    def _untrained(self, seed: int) -> nn.ModuleList:
+        shape = {"hidden_channels": self.hidden_channels, "num_layers": self.num_layers, "dropout": self.dropout}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return nn.ModuleList(
+                MLP(self.in_channels, self.out_channels, **shape)  # type: ignore[arg-type]  # set by reset
+                for _ in range(self.members)
+            )
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `fit` has run, here or before it was saved."""
+        return self.provenance is not None
+
+    def fit(
+        self,
+        classifier: nn.Module,
+        trusted: Data,
+        validation: Data | None = None,
+        *,
+        seed: int = 0,
+        progress: bool | None = None,
+        **settings: Any,
+    ) -> Anchor:
+        """Distil the classifier on a trusted graph and choose temperature and margin.
+
+        Args:
+            classifier: A trained classifier, called as `(x, edge_index)` or with `edge_weight` if `trusted` has some.
+            trusted: x, edge_index, edge_weight if any: a graph that nobody hostile has edited. Labels are not read.
+            validation: A graph with labelled nodes (`y`, `val_mask`) that the classifier was not trained on, on which
+                the margin is chosen by accuracy. Default: it is chosen on trusted nodes by the share of changed
+                answers, which bounds the loss of accuracy.
+            seed: The seed of folds, initial values and dropout.
+            progress: Whether to report progress on the error stream. Default: only if it takes long.
+            **settings: Those of `AnchorFitSettings`: give_up, exposed, epochs, ...
+
+        Returns:
+            Itself; `provenance` records how it went.
+        """
+        options = AnchorFitSettings(**settings)
+        taught = _predict(classifier, trusted).softmax(1)
+        features = Features(trusted.x)
+        fold = torch.randperm(len(taught), generator=torch.Generator().manual_seed(seed)) % options.folds
+        self.reset(trusted.x.shape[1], taught.shape[1], seed=seed)
+        unseen = taught.new_empty(self.members, *taught.shape)
+        with show_progress("Anchor", options.folds + 1, progress) as report:
+            for index in range(options.folds):
+                held_out = (fold == index).to(taught.device)
+                students = self._untrained(seed + 1_000_003 * (index + 1)).to(trusted.x.device, trusted.x.dtype)
+                _distil(students, features, taught, ~held_out, options, seed + 1_000_003 * (index + 1))
+                with torch.no_grad():
+                    unseen[:, held_out] = torch.stack([student(features)[held_out] for student in students])
+                report.update(index + 1)
+            self.students.to(trusted.x.device, trusted.x.dtype)
+            _distil(self.students, features, taught, torch.ones_like(fold, dtype=torch.bool), options, seed)
+            report.update(options.folds + 1)
+        temperature = min(_TEMPERATURES, key=lambda value: _cross_entropy(_mean(unseen, value), taught))
+        self._settings = self._settings.replace(temperature=temperature)
+        own = _mean(unseen, temperature)
+        margin, estimate = self._choose(options, classifier, own, taught, validation)
+        self._settings = self._settings.replace(margin=margin)
+        self.provenance = {
+            "settings": options.to_json(),
+            "seed": seed,
+            "agreement": float((own.argmax(1) == taught.argmax(1)).double().mean()),
+            "trusted_nodes": len(taught),
+            **estimate,
+            "purigraph_version": __version__,
+        }
+        return self.eval()
+
+    def _choose(
+        self, options: AnchorFitSettings, classifier: nn.Module, own: Tensor, taught: Tensor, validation: Data | None
+    ) -> tuple[float, dict[str, Any]]:
+        """Choose the margin; return it with what is known about what it costs."""
+        gap, changed = gaps(own), (own.argmax(1) != taught.argmax(1)).double()
+        if options.exposed is not None:
+            margin = float(torch.quantile(gap, options.exposed)) if options.exposed < 1 else 2.0
+            return margin, {"chosen_by": "exposed"}
+        if validation is None:
+            return smallest_margin(gap, changed, options.give_up / 100), {"chosen_by": "changed answers"}
+        nodes = validation.val_mask.nonzero().squeeze(1)
+        if len(nodes) == 0:
+            raise InputError("validation.val_mask is empty: give a graph with labelled validation nodes, or none.")
+        labels = validation.y[nodes]
+        anchored, classified = self(validation.x)[nodes], _predict(classifier, validation)[nodes]
+        ours, theirs = anchored.argmax(1) == labels, classified.argmax(1) == labels
+        # A few labelled nodes tell how much accuracy a changed answer costs on average; the many trusted nodes tell how
+        # many answers change at every margin. Together they give a smooth curve, where either alone would not.
+        change = float((anchored.argmax(1) != classified.argmax(1)).double().mean())
+        loss = float((theirs.double() - ours.double()).mean())
+        price = min(max(loss / change, 0.0), 1.0) if change > 0 else 0.0
+        margin = smallest_margin(gap, price * changed, options.give_up / 100)
+        paired = theirs.double() - torch.where(gaps(anchored) >= margin, ours, theirs).double()
+        return margin, {
+            "chosen_by": "validation",
+            "price_of_a_change": price,
+            "given_up": 100 * float(paired.mean()),
+            "standard_error": 100 * float(paired.std(unbiased=False) / len(nodes) ** 0.5),
+        }
+
+    def forward(self, x: Tensor | Features) -> Tensor:
+        """Return calibrated probabilities (N, C) from features (N, F) alone; always in inference mode."""
+        if not self.students:
+            raise NotFittedError("This Anchor is not fitted yet: call fit(classifier, trusted), or load one.")
+        features = x if isinstance(x, Features) else Features(x.detach())
+        was_training = self.training
+        self.eval()
+        with torch.no_grad():
+            logits = torch.stack([student(features) for student in self.students])
+        self.train(was_training)
+        return _mean(logits, self.temperature)
+
+    def sure(self, probabilities: Tensor) -> Tensor:
+        """Return for which nodes, (N,) bool, the anchor's answer stands."""
+        return gaps(probabilities) >= self.margin
+
+    def with_margin(self, margin: float) -> Anchor:
+        """Return the same anchor with another margin; the members are shared, not copied."""
+        other = type(self)(**{**self.settings.values(), "margin": margin, "in_channels": None, "out_channels": None})
+        other._settings = self.settings.replace(margin=margin)
+        other.students, other.provenance = self.students, self.provenance
+        return other
+
+    def summary(self) -> str:
+        """Return a sentence that says how `fit` went."""
+        record = self.provenance or {}
+        cost = ""
+        if "given_up" in record:
+            given, error = record["given_up"], record["standard_error"]
+            cost = f"; on validation nodes that gives up {given:.1f} ± {error:.1f} points of clean accuracy"
+        return (
+            f"Distilled from {record.get('trusted_nodes', 0)} nodes; on nodes that it has not seen it agrees with the "
+            f"classifier in {100 * record.get('agreement', float('nan')):.1f} %. Margin {self.margin:.3g}{cost}."
+        )
+
+
+def _predict(classifier: nn.Module, data: Data) -> Tensor:
+    """Return the classifier's logits (N, C) on a graph, in evaluation mode and without gradients."""
+    was_training = classifier.training
+    classifier.eval()
+    weight = {"edge_weight": data.edge_weight} if "edge_weight" in data else {}
+    with torch.no_grad():
+        logits: Tensor = classifier(data.x, data.edge_index, **weight)
+    classifier.train(was_training)
+    return logits
+
+
+def _distil(
+    students: nn.ModuleList, features: Features, taught: Tensor, seen: Tensor, options: AnchorFitSettings, seed: int
+) -> None:
+    """Train every student on the nodes `seen`, (N,) bool."""
+    nodes = seen.nonzero().squeeze(1).to(taught.device)
+    target = taught[nodes]
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        torch.manual_seed(seed)
+        for student in students:
+            optimizer = torch.optim.Adam(
+                student.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, fused=True
+            )
+            schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
+            student.train()
+            for _ in range(options.epochs):
+                loss = -(target * student(features)[nodes].log_softmax(1)).sum(1).mean()
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+            optimizer.zero_grad(set_to_none=True)
+            student.eval()
+
+
+def _mean(logits: Tensor, temperature: float) -> Tensor:
+    """Return the mean over students of their probabilities: (S, N, C) gives (N, C)."""
+    return (logits / temperature).softmax(2).mean(0)
+
+
+def _cross_entropy(probabilities: Tensor, taught: Tensor) -> float:
+    return float(-(taught * probabilities.clamp(min=1e-12).log()).sum(1).mean())
+
+
+registry: SavedComponents[Anchor] = SavedComponents("anchor", "purigraph.anchors")
+registry.register("distilled")(Anchor)
+Anchor.registry = registry

@@ -1,0 +1,236 @@
+"""Anchored answers: from features alone, chosen on unseen nodes, and never changed by any attack."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+import purigraph as pg
+from helpers import communities
+from purigraph import anchors, attacks
+from purigraph.anchors.margin import gaps, smallest_margin
+from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
+from purigraph.graph import InductiveSplit, attach_split, inductive_split
+from purigraph.training import train
+
+SHORT = {"epochs": 30, "folds": 2}
+
+
+@pytest.fixture(scope="module")
+def split() -> InductiveSplit:
+    return inductive_split(attach_split(communities(160), seed=0, train_per_class=5, val_per_class=8))
+
+
+@pytest.fixture(scope="module")
+def gcn(split: InductiveSplit) -> pg.classifiers.Classifier:
+    return train("gcn", "vanilla", split, settings={"epochs": 60}, hyper={"hidden_channels": 8}).model
+
+
+@pytest.fixture(scope="module")
+def anchor(gcn: pg.classifiers.Classifier, split: InductiveSplit) -> pg.Anchor:
+    return pg.Anchor(members=2, hidden_channels=8).fit(gcn, split.train, split.validation, **SHORT)
+
+
+def half_sure(anchor: pg.Anchor, x: torch.Tensor) -> pg.Anchor:
+    """The same anchor, sure of half of the nodes."""
+    return anchor.with_margin(float(gaps(anchor(x)).median()))
+
+
+def test_it_learns_from_the_classifier_and_not_from_labels(gcn, split) -> None:
+    hidden = copy.copy(split.train)
+    hidden.y, hidden.train_mask = 1 - hidden.y, ~hidden.train_mask
+    first, second = (pg.Anchor(members=1, hidden_channels=8).fit(gcn, data, **SHORT) for data in (split.train, hidden))
+    assert torch.equal(first(split.test.x), second(split.test.x))
+    assert first.margin == second.margin
+    with torch.no_grad():
+        taught = gcn(split.test.x, split.test.edge_index).argmax(1)
+    assert float((first(split.test.x).argmax(1) == taught).double().mean()) > 0.75
+
+
+def test_the_same_seed_gives_the_same_bits(gcn, split, anchor) -> None:
+    before = torch.get_rng_state()
+    again = pg.Anchor(members=2, hidden_channels=8).fit(gcn, split.train, split.validation, **SHORT)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert again.settings == anchor.settings
+    assert torch.equal(again(split.test.x), anchor(split.test.x))
+
+
+def test_answers_stand_where_it_is_sure_and_are_the_model_s_elsewhere(gcn, split, anchor) -> None:
+    data = split.test
+    half = half_sure(anchor, data.x)
+    model = pg.protect(gcn, None, anchor=half).eval()
+    sure = half.sure(half(data.x))
+    assert 0 < int(sure.sum()) < len(sure)
+    with torch.no_grad():
+        logits, alone = model(data.x, data.edge_index), gcn(data.x, data.edge_index)
+    assert torch.equal(logits[~sure], alone[~sure])
+    assert torch.equal(logits[sure].argmax(1), half(data.x)[sure].argmax(1))
+    torch.testing.assert_close(logits[sure].exp().sum(1), torch.ones(int(sure.sum())))
+
+
+def test_nothing_is_run_when_no_node_is_exposed(gcn, split, anchor, trained) -> None:
+    model = pg.protect(gcn, trained, anchor=anchor.with_margin(0.0))
+    model.model.forward = None  # would fail
+    assert model(split.test.x, split.test.edge_index).shape == (split.test.num_nodes, 2)
+    assert model.certificate(split.test).exposed == 0.0
+
+
+def test_it_goes_with_a_purifier_and_is_relaxed_like_one(gcn, split, anchor, trained) -> None:
+    data = split.test
+    half = half_sure(anchor, data.x)
+    model = pg.protect(gcn, trained, anchor=half).eval()
+    inner = pg.protect(gcn, trained).eval()
+    presence = (data.edge_index.sum(0) % 4 != 0).float()
+    ones = torch.ones_like(presence)
+    found = model.relaxed(data.x, data.edge_index, ones, presence)
+    torch.testing.assert_close(found, model(data.x, data.edge_index[:, presence > 0]))
+    exposed = ~half.sure(half(data.x))
+    torch.testing.assert_close(found[exposed], inner.relaxed(data.x, data.edge_index, ones, presence)[exposed])
+    assert set(model.views()) == {"fewer-steps", "more-steps"}
+    assert model.unprotected().classifier is gcn
+
+
+@pytest.mark.parametrize("name", attacks.names())
+def test_no_attack_contradicts_the_certificate(name: str, gcn, split, anchor) -> None:
+    data = split.test
+    model = pg.protect(gcn, None, anchor=half_sure(anchor, data.x)).eval()
+    certificate = model.certificate(data)
+    assert certificate.fixed.any()
+    attack = attacks.create(name, **attacks.registry[name].trial_settings)
+    flips = attack(model, data, 25)
+    assert len(flips) > 0
+    attacked = flips.apply(data)
+    with torch.no_grad():
+        answer = model(attacked.x, attacked.edge_index).argmax(1)
+    assert torch.equal(answer[certificate.fixed], certificate.answer[certificate.fixed])
+    right = (answer == data.y)[data.test_mask].double().mean()
+    assert float(right) >= certificate.accuracy - 1e-12
+
+
+@given(seed=st.integers(0, 10_000), injected=st.integers(0, 5))
+@settings(max_examples=20)
+def test_no_edit_contradicts_the_certificate(seed: int, injected: int) -> None:
+    """Any edges at all, and further nodes with any features."""
+    generator = torch.Generator().manual_seed(seed)
+    data, model = communities(40), _small_model()
+    certificate = model.certificate(data)
+    total = data.num_nodes + injected
+    more = torch.randn(injected, data.x.shape[1], generator=generator)
+    edges = torch.randint(total, (2, 100), generator=generator)
+    edges = torch.cat([edges, edges.flip(0)], dim=1)
+    edges = torch.unique(edges[:, edges[0] != edges[1]], dim=1)
+    with torch.no_grad():
+        answer = model(torch.cat([data.x, more]), edges).argmax(1)[: data.num_nodes]
+    assert torch.equal(answer[certificate.fixed], certificate.answer[certificate.fixed])
+
+
+_models: list[pg.Anchored] = []
+
+
+def _small_model() -> pg.Anchored:
+    if not _models:
+        data = communities(40)
+        classifier = pg.classifiers.GCN(24, 2, hidden_channels=4).eval()
+        anchor = pg.Anchor(members=1, hidden_channels=4).fit(classifier, data, **SHORT)
+        _models.append(pg.protect(classifier, None, anchor=half_sure(anchor, data.x)).eval())
+    return _models[0]
+
+
+def test_certificates_count_what_is_near_the_gate_as_exposed() -> None:
+    sure, near, tie, exposed = [0.8, 0.2], [0.65 + 1e-6, 0.35 - 1e-6], [0.5, 0.5], [0.55, 0.45]
+    probabilities = torch.tensor([sure, near, tie, exposed], dtype=torch.float64)
+    nodes, labels = torch.arange(4), torch.tensor([0, 0, 0, 0])
+    certificate = anchors.Certificate.of(probabilities, 0.3, nodes, labels)
+    assert certificate.fixed.tolist() == [True, False, False, False]
+    assert certificate.answer.tolist() == [0, -1, -1, -1]
+    assert (certificate.accuracy, certificate.exposed) == (0.25, 0.75)
+    everything = anchors.Certificate.of(probabilities, 0.0, nodes, None)
+    assert everything.fixed.tolist() == [True, True, False, True]
+    assert everything.accuracy is None
+    assert "Certified" not in str(everything)
+    assert "25.0 %" in str(certificate)
+
+
+@pytest.mark.parametrize(
+    ("harm", "allowed", "margin"),
+    [
+        ([0, 0, 0, 0], 0.0, 0.0),
+        ([1, 0, 0, 0], 0.1, 2.0),
+        ([0, 0, 1, 0], 0.1, 0.6),
+        ([0, 0, 1, 0], 0.25, 0.0),
+        ([-1, 1, 1, 0], 0.1, 0.6),
+    ],
+)
+def test_the_margin_is_the_smallest_that_does_no_more_harm(harm: list[int], allowed: float, margin: float) -> None:
+    gap = torch.tensor([0.9, 0.6, 0.4, 0.1], dtype=torch.float64)
+    assert smallest_margin(gap, torch.tensor(harm), allowed) == margin
+
+
+def test_equal_gaps_are_anchored_together() -> None:
+    gap = torch.tensor([0.9, 0.5, 0.5], dtype=torch.float64)
+    assert smallest_margin(gap, torch.tensor([0, 0, 1]), 0.1) == 0.9
+
+
+def test_the_user_chooses_what_to_give_up(gcn, split) -> None:
+    make = pg.Anchor(members=1, hidden_channels=8)
+    margins = [make.fit(gcn, split.train, give_up=points, **SHORT).margin for points in (0.0, 3.0, 100.0)]
+    assert margins[0] >= margins[1] >= margins[2] == 0.0
+    exposed = make.fit(gcn, split.train, exposed=0.3, **SHORT)
+    share = float((~exposed.sure(exposed(split.train.x))).double().mean())
+    assert 0.05 < share < 0.6
+    assert make.fit(gcn, split.train, exposed=1.0, **SHORT).margin > 1
+
+
+def test_the_trade_off_is_a_table(gcn, split, anchor, tmp_path: Path) -> None:
+    model = pg.protect(gcn, None, anchor=anchor)
+    curve = model.trade_off(split.validation)
+    assert curve.num_nodes == int(split.validation.val_mask.sum())
+    assert curve.exposed[0] == 0.0
+    assert curve.certified[0] == curve.clean[0]
+    assert curve.exposed[-1] == 1.0
+    assert curve.clean[-1] == pytest.approx(curve.classifier)
+    assert list(curve.certified) == sorted(curve.certified, reverse=True)
+    assert "certified" in str(curve)
+    curve.plot(tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").stat().st_size > 1000
+    bare = Data(x=split.test.x, edge_index=split.test.edge_index, y=split.test.y)
+    with pytest.raises(InputError, match="val_mask"):
+        model.trade_off(bare)
+    assert model.certificate(bare).accuracy is None
+
+
+def test_it_is_saved_and_loaded(anchor, split, tmp_path: Path) -> None:
+    anchor.save_pretrained(tmp_path)
+    loaded = anchors.load(tmp_path)
+    assert loaded.settings == anchor.settings
+    assert loaded.is_fitted
+    assert torch.equal(loaded(split.test.x), anchor(split.test.x))
+    assert loaded.summary() == anchor.summary()
+
+
+def test_what_is_wrong_is_said(gcn, split, anchor) -> None:
+    with pytest.raises(NotFittedError, match="fit"):
+        pg.Anchor()(split.test.x)
+    with pytest.raises(NotFittedError, match="not been fitted"):
+        pg.protect(gcn, None, anchor=pg.Anchor(in_channels=24, out_channels=2))
+    with pytest.raises(InputError, match="pass a fitted purigraph.Anchor"):
+        pg.protect(gcn, None, anchor="folder")  # type: ignore[call-overload]
+    unlabelled = copy.copy(split.validation)
+    unlabelled.val_mask = torch.zeros_like(unlabelled.val_mask)
+    with pytest.raises(InputError, match="val_mask is empty"):
+        pg.Anchor(members=1).fit(gcn, split.train, unlabelled, **SHORT)
+    wide = pg.classifiers.GCN(24, 5).eval()
+    with pytest.raises(UnsupportedModelError, match="knows 2 classes"):
+        pg.protect(wide, None, anchor=half_sure(anchor, split.test.x))(split.test.x, split.test.edge_index)
+
+
+def test_the_ensemble_attacks_it(gcn, split, anchor) -> None:
+    model = pg.protect(gcn, None, anchor=half_sure(anchor, split.test.x))
+    worst = pg.worst_case(model, split.test, epsilons=[0.2], epochs=2)
+    assert worst.attacked(0.2) >= model.certificate(split.test).accuracy - 1e-12

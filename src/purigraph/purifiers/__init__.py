@@ -6,8 +6,9 @@ error messages find it by themselves.
 """
 
 from purigraph.purifiers.base import Purifier, registry
+from purigraph.purifiers.good_at import GOODAT
 from purigraph.purifiers.gpr_gae import GPRGAE
 
 create, load, names, register = registry.create, registry.load, registry.names, registry.register
 
-__all__ = ["GPRGAE", "Purifier", "create", "load", "names", "register", "registry"]
+__all__ = ["GOODAT", "GPRGAE", "Purifier", "create", "load", "names", "register", "registry"]

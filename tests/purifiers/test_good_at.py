@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from purigraph.errors import InputError, NotFittedError
 from purigraph.graph import PairGraph, as_pair_graph
 from purigraph.graph.perturbation import Perturbation
 from purigraph.graph.sampling import sample_non_edges
+from purigraph.graph.splits import inductive_split
 from purigraph.purifiers import GOODAT
-from purigraph.training import fit_against_attacks
+from purigraph.training import fit_against_attacks, train
 
 SHORT = {"epochs": 15, "batch_size": 256}
 
@@ -238,8 +240,30 @@ def test_the_default_attack_is_pgd_where_all_pairs_fit_and_prbcd_elsewhere() -> 
 def test_the_wiring_wants_a_split_or_a_classifier() -> None:
     with pytest.raises(InputError, match="no classifier to attack"):
         fit_against_attacks(GOODAT(), communities())
+    with pytest.raises(InputError, match="an InductiveSplit"):
+        fit_against_attacks(GOODAT(), communities(), classifier=gcn(), surrogates=2)
     with pytest.raises(InputError, match="GPRGAE learns from no attacks"):
         fit_against_attacks(purifiers.GPRGAE(), communities())
     short = {**SHORT, "attack_epochs": 3}
     made = fit_against_attacks(GOODAT(num_detectors=1), communities(), classifier=gcn(), **short)
     assert made.is_fitted
+
+
+def test_surrogates_are_trained_on_the_split_and_attacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, role = communities(), torch.arange(120) % 5
+    data.train_mask, data.val_mask, data.test_mask = role == 0, role == 1, role == 2
+    attacked: list[nn.Module] = []
+    call = attacks.PGD.__call__
+
+    def listening(self: attacks.PGD, model: nn.Module, *arguments: Any, **options: Any) -> Perturbation:
+        attacked.append(model)
+        return call(self, model, *arguments, **options)
+
+    monkeypatch.setattr(attacks.PGD, "__call__", listening)
+    monkeypatch.setattr("purigraph.training.against_attacks.train", partial(train, settings={"epochs": 3}))
+    short = {**SHORT, "attack_epochs": 3, "surrogates": 2}
+    purifier = fit_against_attacks(GOODAT(num_detectors=3), inductive_split(data), **short)
+    assert attacked[0] is attacked[2] is not attacked[1]
+    assert purifier.classifier is not None
+    weights = [model.first.weight for model in (purifier.classifier, *attacked[:2])]
+    assert len({tuple(weight.flatten().tolist()) for weight in weights}) == 3

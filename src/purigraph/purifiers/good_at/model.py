@@ -53,7 +53,7 @@ class GOODAT(Purifier):
     - Every detector's attack is aimed at a random share of the nodes, with the classifier's own predictions as labels.
       There, it is aimed at the test nodes, and found on a new GCN each time: pass some as `attacked`.
     - `purigraph.training.fit_against_attacks`, which makes the attack, takes PRBCD on a large random block where the
-      public code has PGD on the whole adjacency matrix.
+      public code has PGD on the whole adjacency matrix, and whole flips at its end where that draws them.
 
     Without a classifier (`fit(data)` alone), detectors see features only and learn from random pairs in place of
     attacks. That needs no training beforehand and works, but it is not GOOD-AT: say so where you compare.

@@ -12,6 +12,7 @@ import inspect
 import tempfile
 from abc import ABC
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -20,10 +21,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from purigraph._version import __version__
-from purigraph.errors import ModelFileError, PurigraphError
+from purigraph.errors import InputError, ModelFileError, PurigraphError
 from purigraph.files import atomic_path, read_json, sha256, write_json
 from purigraph.registry import Components
-from purigraph.settings import Configured
+from purigraph.settings import Configured, Settings, setting
 from purigraph.tensor_files import read_tensors
 
 Self = TypeVar("Self", bound="Pretrained")
@@ -34,6 +35,10 @@ WEIGHTS_FILE = "model.safetensors"
 HUB = "hf://"
 
 _KEYS = {"purigraph_version", "class", "config", "dtype", "sha256"}
+
+# Where the tables of names are. A component that holds one of another kind finds its class here by name, as through an
+# entry point: the packages of the two don't import each other.
+_TABLES = {"classifier": "purigraph.classifiers", "purifier": "purigraph.purifiers"}
 
 
 class Pretrained(Configured, nn.Module, ABC):
@@ -188,6 +193,42 @@ class SavedComponents(Components[P], Generic[P]):
                 f"({', '.join(self.names())})."
             )
         return self[name].from_pretrained(path)
+
+
+class ComponentRecord(Settings):
+    """Which component another one holds, as a setting: what it takes to build it again.
+
+    Its tensors are those of the holder, of which it is a submodule.
+    """
+
+    kind: str = setting("What it is: classifier or purifier.")
+    name: str = setting("The name that it is registered under.")
+    config: dict[str, Any] = setting("Its settings, as plain JSON values.")
+
+    @classmethod
+    def of(cls, component: object) -> ComponentRecord:
+        """Return the record of a component.
+
+        Raises:
+            InputError: If it is not registered under a name, without which nobody could build it again.
+        """
+        if isinstance(component, Pretrained) and component.registry is not None:
+            table = component.registry
+            name = table.name_of(type(component))
+            if name is not None and table.kind in _TABLES:
+                return cls(kind=table.kind, name=name, config=component.settings.to_json())
+        raise InputError(
+            f"A {type(component).__name__} is not registered under a name, so that what holds it could not be saved: "
+            f"give one of {', '.join(f'{package}.names()' for package in _TABLES.values())}, or register its class."
+        )
+
+    def build(self) -> Pretrained:
+        """Return a new component with these settings and with random initial values."""
+        if self.kind not in _TABLES:
+            raise InputError(f"There is no kind of component {self.kind!r}: {' and '.join(_TABLES)} are.")
+        table: SavedComponents[Any] = import_module(_TABLES[self.kind]).registry
+        component: Pretrained = table.create(self.name, **self.config)
+        return component
 
 
 def read_document(folder: str | Path) -> dict[str, Any]:

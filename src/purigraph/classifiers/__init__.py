@@ -18,6 +18,7 @@ from purigraph.classifiers.gat import GAT
 from purigraph.classifiers.gcn import GCN
 from purigraph.classifiers.gprgnn import GPRGNN
 from purigraph.classifiers.mlp import MLP
+from purigraph.classifiers.rung import RUNG
 from purigraph.classifiers.soft_median import SoftMedianGDC
 from purigraph.registry import canonical
 
@@ -27,6 +28,7 @@ __all__ = [
     "GCN",
     "GPRGNN",
     "MLP",
+    "RUNG",
     "Classifier",
     "Edges",
     "EvenNet",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from purigraph.cli.inputs import check_names, check_split, load_graph, read_settings
+from purigraph.cli.inputs import check_device, check_names, check_split, is_file, load_graph, read_settings
 from purigraph.cli.options import (
     CheckpointOption,
     DeviceOption,
@@ -22,6 +22,9 @@ from purigraph.cli.outputs import check_output, print_json
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from purigraph.classifiers import Classifier
+    from purigraph.purifiers import Purifier
+
 NAME = "fit"
 HELP = "Train a purifier on a trusted graph and save it to a folder."
 SETTINGS_OF = ("purifier", "fit")
@@ -31,6 +34,14 @@ def run(
     graph: GraphArgument,
     output: ModelFolderOption,
     kind: Annotated[str, typer.Option("--kind", "-k", help="Which purifier.")] = "gpr-gae",
+    classifier: Annotated[
+        str | None,
+        typer.Option(
+            "--classifier",
+            "-c",
+            help="For purifiers that learn from attacks (good-at): the folder of the classifier that is attacked.",
+        ),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Training epochs.")] = None,
     inductive: Annotated[
         bool,
@@ -58,26 +69,66 @@ def run(
     if "in_channels" in given:
         raise InputError("in_channels is the number of features of the graph, which fit sets itself: omit it.")
     component = purifiers.registry[kind]
+    _check_classifier(component, classifier)
     shape, training = component.settings_class.model_fields, component.fit_settings_class
     own = {name: value for name, value in given.items() if name in shape and name not in training.model_fields}
     rest = {name: value for name, value in given.items() if name not in own}
     check_names(rest, {**shape, **training.model_fields}, component.__name__)
     purifier = component(**own)
     training(**rest)  # checked before the data is loaded: a typo should not cost minutes
+    attacked = None if classifier is None else _load_classifier(classifier, device)
     train: Data
     validation: Data | None
     if inductive:
         check_split(graph, split)
+        _check_seed(attacked, graph, seed, split or 0)
         graphs = inductive_split(load_graph(graph, seed=seed, split=split or 0, needs=MASKS, device=device))
         train, validation = graphs.train, graphs.validation
     else:
         train, validation = load_graph(graph, seed=seed, device=device), None
-    purifier.fit(
-        train, validation=validation, seed=seed, checkpoint=checkpoint, progress=False if as_json else None, **rest
-    )
+    shared: dict[str, Any] = {"seed": seed, "checkpoint": checkpoint, "progress": False if as_json else None, **rest}
+    if attacked is None:
+        purifier.fit(train, validation=validation, **shared)
+    else:
+        from purigraph.training import fit_against_attacks
+
+        fit_against_attacks(purifier, train, classifier=attacked, **shared)
     purifier.save_pretrained(output)
     if as_json:
         print_json({"model": str(output), **(purifier.provenance or {})})
         return
     typer.echo(purifier.summary())
     typer.echo(f"Saved to {output} (config.json, model.safetensors).")
+
+
+def _check_classifier(component: type[Purifier], classifier: str | None) -> None:
+    """Refuse a classifier that would be ignored, and the lack of one that is needed."""
+    from purigraph.errors import InputError
+
+    if component.learns_from_attacks and classifier is None:
+        raise InputError(
+            f"{component.__name__} learns from attacks on a classifier: train one (`purigraph train`) and give its "
+            "folder as --classifier."
+        )
+    if not component.learns_from_attacks and classifier is not None:
+        raise InputError(f"{component.__name__} learns without a classifier: leave --classifier out.")
+
+
+def _load_classifier(classifier: str, device: str) -> Classifier:
+    from purigraph import classifiers
+
+    check_device(device)
+    return classifiers.load(classifier).to(device)
+
+
+def _check_seed(classifier: Classifier | None, graph: str, seed: int, split: int) -> None:
+    """Refuse a classifier that has seen nodes which --inductive is to hide."""
+    from purigraph.errors import InputError
+
+    option, chosen = ("split", split) if is_file(graph) else ("seed", seed)
+    trained = None if classifier is None else (classifier.provenance or {}).get(option)
+    if isinstance(trained, int) and trained != chosen:
+        raise InputError(
+            f"The classifier was trained with --{option} {trained}: it may have seen nodes that --inductive hides with "
+            f"--{option} {chosen}. Give --{option} {trained}, or another classifier."
+        )

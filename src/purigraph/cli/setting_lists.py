@@ -51,7 +51,7 @@ def collect(built_in: bool = True) -> SettingLists:
     def rows(*kinds: type[Settings], leave_out: Sequence[str] = ()) -> list[list[str]]:
         return [list(row) for kind in kinds for row in describe(kind, leave_out=leave_out)]
 
-    sizes = ("in_channels", "out_channels")
+    sizes = ("in_channels", "out_channels", "classifier_record")  # what is found out, and not set
     return {
         "purifier": {name: rows(item.settings_class, leave_out=sizes) for name, item in wanted(purifiers.registry)},
         "fit": {f"fit {name}": rows(item.fit_settings_class) for name, item in wanted(purifiers.registry)},

@@ -7,6 +7,7 @@ and the error messages then find it automatically.
 
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.chain import Chain
+from purigraph.purifiers.good_at import GOODAT
 from purigraph.purifiers.gpr_gae import GPRGAE
 from purigraph.purifiers.jaccard import Jaccard
 from purigraph.purifiers.recipe import Recipe
@@ -15,6 +16,7 @@ from purigraph.purifiers.svd import SVD
 create, load, names, register = registry.create, registry.load, registry.names, registry.register
 
 __all__ = [
+    "GOODAT",
     "GPRGAE",
     "SVD",
     "Chain",

@@ -43,6 +43,10 @@ class Purifier(Pretrained):
     #: Settings of `fit` that make it short, for trials and tests (see `Configured.trial_settings`).
     trial_fit: ClassVar[Mapping[str, Any]] = {}
 
+    #: Whether `fit` learns from graphs under attack and takes `classifier` and `attack` for it; without them it may do
+    #: less (`purigraph.training.fit_against_attacks` makes the attack).
+    learns_from_attacks: ClassVar[bool] = False
+
     @property
     def adds_edges(self) -> bool:
         """Whether the result can have edges that the input does not have. Such purifiers return graphs, not weights."""

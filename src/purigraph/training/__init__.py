@@ -12,6 +12,7 @@ through the entry-point group `purigraph.regimes`.
 """
 
 from purigraph.training.adversarial import GraphAttack, graph_attack
+from purigraph.training.against_attacks import fit_against_attacks
 from purigraph.training.regimes import names, register, registry, train
 from purigraph.training.run import TrainingResult
 from purigraph.training.self_training import pseudo_label
@@ -27,6 +28,7 @@ __all__ = [
     "Task",
     "TrainingResult",
     "TrainingSettings",
+    "fit_against_attacks",
     "graph_attack",
     "names",
     "pseudo_label",

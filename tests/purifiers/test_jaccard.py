@@ -32,7 +32,7 @@ def cosine() -> Array:
         ({"similarity": "cosine"}, cosine, 0.4),
         ({"similarity": "cosine", "cosine_threshold": 0.2}, cosine, 0.2),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_it_equals_a_dense_computation(settings, similarity, threshold, weighted) -> None:  # type: ignore[no-untyped-def]
     data, adjacency = as_data(weighted)

@@ -53,7 +53,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """
     with naming(path):
         target, old = _destination(Path(path))
-        stream = old is not None and (not stat.S_ISREG(old.st_mode) or _is_descriptor(target))
+        stream = old is not None and (not stat.S_ISREG(old.st_mode) or _descriptor(target) is not None)
         folder = Path(tempfile.gettempdir()) if stream else target.parent
         folder.mkdir(parents=True, exist_ok=True)
         _remove_stale(folder, target.name)
@@ -210,7 +210,7 @@ def _destination(path: Path) -> tuple[Path, os.stat_result | None]:
         # A link to a file that does not exist yet is followed too. `resolve` alone would accept loops.
         return Path(os.path.realpath(path)), None
     mode = old.st_mode
-    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or _is_descriptor(path):
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or _descriptor(path) is not None:
         return path, old
     if not stat.S_ISREG(mode):
         raise OutputError(f"{path} can't be written: it is {_type_name(mode)}, not a regular file.")
@@ -220,13 +220,20 @@ def _destination(path: Path) -> tuple[Path, os.stat_result | None]:
     return Path(os.path.realpath(path)), old
 
 
-def _is_descriptor(path: Path) -> bool:
-    """Whether a path names an open file of this process: replacing a file that the shell writes to would detach it."""
-    return str(path) in ("/dev/stdout", "/dev/stderr") or str(path).startswith(("/dev/fd/", "/proc/self/fd/"))
+def _descriptor(path: Path) -> int | None:
+    """Return the number of the open file of this process that a path names, or None if it names none.
+
+    A file that the shell has opened must be written through it: replacing it, or opening it again, would lose output.
+    """
+    name = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}.get(str(path), str(path))
+    number = name.removeprefix("/dev/fd/").removeprefix("/proc/self/fd/")
+    return int(number) if number != name and number.isdecimal() else None
 
 
 def _copy_to_stream(source: Path, target: Path) -> None:
-    with open(source, "rb") as reader, os.fdopen(os.open(target, os.O_WRONLY | os.O_APPEND), "wb") as writer:
+    number = _descriptor(target)
+    handle = os.open(target, os.O_WRONLY | os.O_APPEND) if number is None else os.dup(number)
+    with open(source, "rb") as reader, os.fdopen(handle, "wb") as writer:
         shutil.copyfileobj(reader, writer, 1 << 20)
 
 

@@ -63,7 +63,7 @@ def save_model(
         except BaseException:  # also a signal, which may come just after the switch
             _settle(folder)
             raise
-        with suppress(FileNotFoundError):  # without a working lock, another process may have saved the same weights
+        if waiting.exists():  # without a working lock, another process may have saved the same weights
             move(waiting, weights)
 
 

@@ -17,7 +17,7 @@ from purigraph.cli.options import (
     SetOption,
     SplitOption,
 )
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, keep_result, print_json
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -50,7 +50,7 @@ def run(
     from purigraph.errors import InputError
     from purigraph.graph.splits import MASKS, inductive_split
 
-    check_output(output, "--output", folder=True)
+    check_output(output, "--output", folder=True, model="purifier", apart_from=[graph])
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, output])
     if split is not None and not inductive:
         raise InputError("--split selects the test nodes that --inductive hides: pass --inductive too, or omit it.")
@@ -75,7 +75,7 @@ def run(
     purifier.fit(
         train, validation=validation, seed=seed, checkpoint=checkpoint, progress=False if as_json else None, **rest
     )
-    purifier.save_pretrained(output)
+    keep_result(purifier.save_pretrained, output)
     if as_json:
         print_json({"model": str(output), **(purifier.provenance or {})})
         return

@@ -17,7 +17,7 @@ from purigraph.cli.options import (
     SetOption,
     SplitOption,
 )
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, keep_result, print_json
 
 NAME = "train"
 HELP = "Train a classifier on the labelled nodes of a graph and save it to a folder."
@@ -50,7 +50,7 @@ def run(
     from purigraph.registry import canonical
     from purigraph.training import registry, train
 
-    check_output(output, "--output", folder=True)
+    check_output(output, "--output", folder=True, model="classifier", apart_from=[graph])
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, output])
     kind, regime = canonical(kind), canonical(regime)
     given = read_settings(settings, epochs=epochs)
@@ -80,7 +80,7 @@ def run(
     if is_file(graph):
         # Later attacks on the classifier must use the same test nodes; for a dataset, they depend on the seed.
         result.model.provenance = {**(result.model.provenance or {}), "split": split or 0}
-    result.model.save_pretrained(output)
+    keep_result(result.model.save_pretrained, output)
     test = model_accuracy(result.model, graphs.test) if graphs.test.test_mask.any() else None
     if as_json:
         facts = {"model": str(output), "classifier": kind, "test_accuracy": test, "seconds": result.seconds}

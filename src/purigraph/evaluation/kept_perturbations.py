@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,8 +50,7 @@ class Slot:
         """Return the time that earlier runs have spent on this perturbation, finished or not."""
         if self.path is None or not self.path.exists():
             return seconds_in(self.checkpoint)
-        told = read_header(self.path).metadata.get("seconds", "")
-        return float(told) if told.replace(".", "", 1).isdecimal() else 0.0
+        return _seconds(read_header(self.path).metadata.get("seconds", "0"))
 
     def keep(self, found: Perturbation, seconds: float) -> None:
         """Save the perturbation and remove the attack's folder if it is empty, as it is after a run.
@@ -60,7 +60,7 @@ class Slot:
         if self.path is None or self.checkpoint is None:
             return
         try:
-            found.save(self.path, {"seconds": f"{seconds:.3f}"})
+            found.save(self.path, {"seconds": repr(seconds)})
         except OutputError as error:
             warnings.warn(
                 f"The flips were not kept: {error} The evaluation goes on, but an interruption would lose them.",
@@ -69,6 +69,13 @@ class Slot:
             )
         if self.checkpoint.is_dir() and not any(self.checkpoint.iterdir()):
             self.checkpoint.rmdir()
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text) if 0 <= float(text) < math.inf else 0.0
+    except ValueError:
+        return 0.0
 
 
 class KeptPerturbations:

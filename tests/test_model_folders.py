@@ -204,9 +204,7 @@ def test_absurd_sizes_are_refused_before_anything_is_built(tmp_path: Path, chang
 
 
 @pytest.mark.parametrize("changes", [{"node_channels": 10**7}, {"edge_channels": 10**8}, {"hops": 10**9}])
-def test_so_are_those_of_a_purifier(
-    tmp_path: Path, changes: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_so_are_those_of_a_purifier(tmp_path: Path, changes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     GPRGAE(in_channels=4, hops=2, node_channels=4, edge_channels=4).save_pretrained(tmp_path)
     edit(tmp_path, **changes)
     begun = time.monotonic()

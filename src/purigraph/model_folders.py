@@ -155,11 +155,12 @@ def _settle(folder: Path) -> None:
 
 def _signature(folder: Path) -> list[tuple[int, int] | None]:
     """Return what changes whenever a file of the model is replaced."""
-    found: list[tuple[int, int] | None] = []
-    for name in (CONFIG_FILE, WEIGHTS_FILE):
-        try:
-            status = (folder / name).stat()
-            found.append((status.st_ino, status.st_mtime_ns))
-        except OSError:
-            found.append(None)
-    return found
+    return [_file_signature(folder / name) for name in (CONFIG_FILE, WEIGHTS_FILE)]
+
+
+def _file_signature(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

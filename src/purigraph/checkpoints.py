@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from purigraph.errors import ModelFileError
+from purigraph.checkpoint_layout import Layout
+from purigraph.errors import CheckpointWarning, ModelFileError, OutputError
 from purigraph.fingerprint import fingerprint
-from purigraph.tensor_files import read_tensors, write_tensors
+from purigraph.tensor_files import read_header, read_tensors, write_tensors
 
 # Steps take from milliseconds to minutes, so checkpoints are written by time: an interruption loses at most this much
 # work, and writing takes a few thousandths of it.
@@ -50,17 +54,21 @@ class Checkpointer:
         self._purpose = fingerprint(purpose)
         self._earlier = 0.0
         self._begun = self._saved = time.monotonic()
+        self._warned = False
 
     @property
     def seconds(self) -> float:
         """Return the time that the run has taken, including the time before an interruption."""
         return self._earlier + time.monotonic() - self._begun
 
-    def resume(self) -> State | None:
+    def resume(self, layout: Layout | None = None) -> State | None:
         """Return the last saved state, or None if there is none.
 
+        Args:
+            layout: The tensors and values that the state of this run has. Default: they are not checked.
+
         Raises:
-            ModelFileError: If the file is damaged or belongs to another run.
+            ModelFileError: If the file is damaged, belongs to another run or does not have the layout.
         """
         if self.path is None or not self.path.exists():
             return None
@@ -80,9 +88,28 @@ class Checkpointer:
             raise ModelFileError(
                 f"{self.path} is damaged: its contents do not match the hash stored in it. Delete it to start again."
             )
-        values = json.loads(text)
-        self._earlier = values.pop("seconds")
+        with self.restoring():
+            values = json.loads(text)
+            earlier = float(values.pop("seconds"))
+            if not 0 <= earlier < math.inf:
+                raise ValueError(f"it took {earlier} seconds")
+            if layout is not None:
+                layout.check(tensors, values)
+        self._earlier = earlier
         return State(tensors, values)
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Turn errors while a state is restored into a `ModelFileError`: what was saved is not the state of a run."""
+        try:
+            yield
+        except ModelFileError:
+            raise
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, OverflowError) as error:
+            reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error).splitlines()[0]
+            raise ModelFileError(
+                f"{self.path} does not hold a state of this run ({reason}): delete it to start again."
+            ) from error
 
     def offer(self, state: Callable[[], State]) -> None:
         """Save the state if a checkpoint is due; `state` is called only then."""
@@ -90,7 +117,10 @@ class Checkpointer:
             self.save(state())
 
     def save(self, state: State) -> None:
-        """Save the state now and atomically: an interruption leaves the previous checkpoint intact."""
+        """Save the state now and atomically: an interruption leaves the previous checkpoint intact.
+
+        If it can't be written (the disk is full), the run goes on after a `CheckpointWarning`; the next one is tried.
+        """
         if self.path is None:
             return
         text = json.dumps({**state.values, "seconds": self.seconds})
@@ -100,13 +130,39 @@ class Checkpointer:
             "values": text,
             "sha256": _digest(state.tensors, text),
         }
-        write_tensors(self.path, state.tensors, header)
         self._saved = time.monotonic()
+        try:
+            write_tensors(self.path, state.tensors, header)
+        except OutputError as error:
+            self._warn(error)
+
+    def _warn(self, error: OutputError) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"No checkpoint was saved: {error} The run goes on, but an interruption would lose its work since the "
+                "last checkpoint.",
+                CheckpointWarning,
+                stacklevel=4,
+            )
 
     def clear(self) -> None:
         """Remove the file, when the run is finished and its result is saved elsewhere."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+
+def seconds_in(folder: str | Path | None) -> float:
+    """Return the time that the interrupted runs in a folder have taken, as far as their checkpoints tell."""
+    return 0.0 if folder is None else math.fsum(_seconds(path) for path in Path(folder).glob("*.safetensors"))
+
+
+def _seconds(path: Path) -> float:
+    try:
+        told = float(json.loads(read_header(path).metadata["values"])["seconds"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return 0.0  # a damaged file is refused when it is resumed from
+    return told if 0 <= told < math.inf else 0.0
 
 
 def _digest(tensors: Mapping[str, Tensor], text: str) -> str:

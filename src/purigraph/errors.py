@@ -1,8 +1,8 @@
 """The errors and warnings of purigraph.
 
-All errors are also `ValueError`s (or `TypeError`/`RuntimeError` where appropriate), so code that does not know
-purigraph can catch them. All derive from `PurigraphError`, so the command line can print them as one sentence instead
-of a traceback.
+All errors are also `ValueError`s (or `TypeError`, `RuntimeError`, `OSError` where appropriate), so code that does not
+know purigraph can catch them. All derive from `PurigraphError`, so the command line can print them as one sentence
+instead of a traceback.
 """
 
 from __future__ import annotations
@@ -36,6 +36,14 @@ class ModelFileError(PurigraphError, ValueError):
     """A saved model is missing, damaged, of an unknown format, or does not match its configuration."""
 
 
+class OutputError(PurigraphError, OSError):
+    """A file can't be written: the message names it, the reason and what would help. What was there is unchanged."""
+
+
+class OutOfMemoryError(PurigraphError, RuntimeError):
+    """The memory of the machine or of the device is not enough: the message says what would help."""
+
+
 class NotFittedError(PurigraphError, RuntimeError):
     """A component is used before `fit` or `from_pretrained`."""
 
@@ -46,3 +54,7 @@ class UnsupportedModelError(PurigraphError, TypeError):
 
 class MaskedGradientWarning(UserWarning):
     """An attack had no gradient to follow: the measured robustness may not be real."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint can't be written: the run goes on, but an interruption would lose its work."""

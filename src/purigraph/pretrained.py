@@ -17,24 +17,28 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from purigraph._version import __version__
-from purigraph.errors import InputError, ModelFileError, PurigraphError
-from purigraph.files import atomic_path, read_json, sha256, write_json
+from purigraph.errors import InputError, ModelFileError
+from purigraph.model_folders import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    check_folder,
+    consistent,
+    read_document,
+    save_model,
+    weights_path,
+)
+from purigraph.model_shapes import build_checked, check_finite
 from purigraph.registry import Components
 from purigraph.settings import Configured, Settings, setting
-from purigraph.tensor_files import read_tensors
+from purigraph.tensor_files import read_tensor_file
 
 Self = TypeVar("Self", bound="Pretrained")
 P = TypeVar("P", bound="Pretrained")
 
-CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
 HUB = "hf://"
-
-_KEYS = {"purigraph_version", "class", "config", "dtype", "sha256"}
 
 # Where the tables of names are. A component that holds one of another kind finds its class here by name, as through an
 # entry point: the packages of the two don't import each other.
@@ -84,26 +88,26 @@ class Pretrained(Configured, nn.Module, ABC):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors` to a folder, both or neither; other files there are kept.
 
-        Both are written completely to temporary files before either is moved to its place.
+        One rename switches from an old model to the new one: a process that is killed at any moment leaves a folder
+        that loads as either.
+
+        Raises:
+            ModelFileError: If the folder holds a `config.json` that purigraph did not write, or a model of another kind
+                (a classifier where a purifier is saved), or if a weight is not finite.
+            OutputError: If the files can't be written; an old model stays as it is.
         """
         target = Path(folder)
-        if target.exists() and not target.is_dir():
-            raise ModelFileError(f"{target} is a file: a model is saved to a folder.")
+        check_folder(target, self._identity())
         # Copied, as tensors may share memory in torch (tied or sliced weights), but not in safetensors.
         state = {name: tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
+        check_finite(f"The model can't be saved to {target}", state)
         document: dict[str, Any] = {
             "purigraph_version": __version__,
             "class": self._identity(),
             "config": self.settings.to_json(),
             "dtype": _dtype_name(state),
         }
-        # The configuration is moved last: without it, the folder is not a model.
-        with atomic_path(target / CONFIG_FILE) as config, atomic_path(target / WEIGHTS_FILE) as weights:
-            save_file(state, weights)
-            document["sha256"] = sha256(weights)
-            if self.provenance is not None:
-                document["training"] = dict(self.provenance)
-            write_json(config, document)
+        save_model(target, document, state, None if self.provenance is None else dict(self.provenance))
 
     @classmethod
     def from_pretrained(cls: type[Self], folder: str | Path, *, revision: str | None = None) -> Self:
@@ -124,24 +128,27 @@ class Pretrained(Configured, nn.Module, ABC):
                 "load of its package, which finds the class."
             )
         path = local_folder(folder, revision)
+        return consistent(path, lambda: cls._load(path))
+
+    @classmethod
+    def _load(cls: type[Self], path: Path) -> Self:
         document = read_document(path)
         if document["class"] != cls._identity():
             raise ModelFileError(
                 f"{path} holds a {document['class']}, not a {cls._identity()}: call from_pretrained on the "
                 "class that was saved."
             )
-        tensors, _ = read_tensors(path / WEIGHTS_FILE)
-        model = cls._from_config(document["config"], path)
+        weights = weights_path(path, document)
         dtype = _read_dtype(document["dtype"], path)
-        if dtype is not None:
-            model.to(dtype)
-        _check_tensors(path / WEIGHTS_FILE, expected=model.state_dict(), found=tensors)
-        if sha256(path / WEIGHTS_FILE) != document["sha256"]:
+        model = build_checked(cls, document["config"], dtype, path / CONFIG_FILE, weights)
+        found = read_tensor_file(weights)
+        if found.sha256 != document["sha256"]:
             raise ModelFileError(
-                f"{path / WEIGHTS_FILE} is not the file that {CONFIG_FILE} was saved with (its SHA-256 "
+                f"{weights} is not the file that {CONFIG_FILE} was saved with (its SHA-256 "
                 "differs): it is damaged or belongs to another model."
             )
-        model.load_state_dict(tensors, strict=True)
+        check_finite(str(weights), found.tensors)
+        model.load_state_dict(found.tensors, strict=True)
         model.provenance = document.get("training")
         return model.eval()
 
@@ -159,17 +166,6 @@ class Pretrained(Configured, nn.Module, ABC):
         with tempfile.TemporaryDirectory() as folder:
             self.save_pretrained(folder)
             return str(api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=commit_message))
-
-    @classmethod
-    def _from_config(cls: type[Self], config: Mapping[str, Any], path: Path) -> Self:
-        try:
-            # The initial weights are overwritten at once and must not change the caller's random state.
-            with torch.random.fork_rng(devices=[]):
-                return cls(**config)
-        except (TypeError, ValueError, RuntimeError, PurigraphError) as error:
-            raise ModelFileError(
-                f"{path / CONFIG_FILE} does not describe a {cls.__name__} of purigraph {__version__}: {error}"
-            ) from error
 
 
 class SavedComponents(Components[P], Generic[P]):
@@ -231,23 +227,6 @@ class ComponentRecord(Settings):
         return component
 
 
-def read_document(folder: str | Path) -> dict[str, Any]:
-    """Read and check the `config.json` of a saved model (see `Pretrained` for its contents)."""
-    path = Path(folder) / CONFIG_FILE
-    document = read_json(path)
-    if not isinstance(document, dict):
-        raise ModelFileError(f"{path} is not a JSON object: it was not written by purigraph.")
-    missing = sorted(_KEYS - document.keys())
-    if missing:
-        raise ModelFileError(f"{path} lacks {', '.join(missing)}: it was not written by purigraph.")
-    if not isinstance(document["class"], str) or not isinstance(document["config"], dict):
-        raise ModelFileError(
-            f"{path} is damaged or foreign: 'class' must be a string and 'config' an object, not "
-            f"{type(document['class']).__name__} and {type(document['config']).__name__}."
-        )
-    return document
-
-
 def local_folder(folder: str | Path, revision: str | None = None) -> Path:
     """Return the folder of a model: the given one, or one downloaded from the Hub for `hf://owner/name`.
 
@@ -294,25 +273,3 @@ def _read_dtype(name: object, path: Path) -> torch.dtype | None:
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ModelFileError(f"{path / CONFIG_FILE}: {name!r} is not a floating-point dtype of PyTorch.")
     return dtype
-
-
-def _check_tensors(path: Path, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
-    missing = sorted(expected.keys() - found.keys())
-    superfluous = sorted(found.keys() - expected.keys())
-    if missing:
-        name = missing[0]
-        others = f" It holds {', '.join(superfluous)}, which is not expected." if superfluous else ""
-        raise ModelFileError(
-            f"{path} lacks the tensor {name!r} of shape {tuple(expected[name].shape)} "
-            f"({len(missing)} of {len(expected)} tensors are missing).{others}"
-        )
-    if superfluous:
-        raise ModelFileError(f"{path} holds tensors that the configuration does not expect: {', '.join(superfluous)}.")
-    for name, tensor in expected.items():
-        if found[name].shape != tensor.shape:
-            raise ModelFileError(
-                f"{path}: tensor {name!r} should have the shape {tuple(tensor.shape)}, "
-                f"but has {tuple(found[name].shape)}."
-            )
-        if found[name].dtype != tensor.dtype:
-            raise ModelFileError(f"{path}: tensor {name!r} should be {tensor.dtype}, but is {found[name].dtype}.")

@@ -18,6 +18,7 @@ from purigraph.attacks.projections import project_global
 from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict
 from purigraph.attacks.whole_flips import exchange, strongest_choice
+from purigraph.checkpoint_layout import Entry, Layout, is_count, is_numbers
 from purigraph.checkpoints import State
 from purigraph.errors import InputError, MaskedGradientWarning
 from purigraph.graph.pair_space import PairSpace
@@ -199,10 +200,28 @@ class _Climb:
     @classmethod
     def resume(cls, scene: Scene) -> _Climb | None:
         """Return the interrupted ascent, or None."""
-        state = scene.resume()
+        dtype = scene.graph.weight.dtype
+        state = scene.resume(
+            Layout(
+                {
+                    "codes": Entry(torch.int64, "block"),
+                    "weight": Entry(dtype, "block"),
+                    "best_codes": Entry(torch.int64, "best block"),
+                    "best_weight": Entry(dtype, "best block"),
+                },
+                {
+                    "step": is_count,
+                    "blind": lambda value: isinstance(value, bool),
+                    "verdict": lambda value: value is None or (is_numbers(value) and len(value) == 2),
+                },
+            )
+        )
         if state is None:
             return None
         tensors, values = state.tensors, state.values
+        with scene.checkpointer.restoring():
+            for name in ("codes", "best_codes"):
+                scene.check_codes(tensors[name])
         climb = cls(Block(Overlay(scene.graph, tensors["codes"]), tensors["weight"]))
         if not torch.equal(tensors["best_codes"], tensors["codes"]):
             climb.best = Block(Overlay(scene.graph, tensors["best_codes"]), tensors["best_weight"])

@@ -15,6 +15,7 @@ from purigraph.attacks.base import Attack, registry
 from purigraph.attacks.projections import choose
 from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict
+from purigraph.checkpoint_layout import Entry, Layout, is_count
 from purigraph.checkpoints import State
 from purigraph.graph import pair_codes
 from purigraph.graph.pair_graph import PairGraph
@@ -69,8 +70,18 @@ class Evolutionary(Attack):
         return self.replace(generations=max(epochs // 2, 1))
 
     def _run(self, scene: Scene) -> Perturbation:
-        kept = scene.resume()
-        everyone, done = self._first(scene) if kept is None else _resume(kept)
+        kept = scene.resume(
+            Layout(
+                {
+                    "codes": Entry(torch.int64, "flips of all"),
+                    "sizes": Entry(torch.int64, self.population),
+                    "verdicts": Entry(torch.float64, self.population, 2),
+                    "right": Entry(torch.bool, self.population, len(scene.targets)),
+                },
+                {"generation": is_count},
+            )
+        )
+        everyone, done = self._first(scene) if kept is None else _resume(kept, scene)
         with progress("Evolutionary", self.generations, scene.progress) as report:
             for generation in range(done, self.generations):
                 children = []
@@ -156,10 +167,13 @@ def _state(everyone: list[_Individual], generation: int) -> State:
     return State(tensors, {"generation": generation})
 
 
-def _resume(state: State) -> tuple[list[_Individual], int]:
+def _resume(state: State, scene: Scene) -> tuple[list[_Individual], int]:
     """Return the population in a checkpoint, and the number of generations done."""
     tensors = state.tensors
-    codes = tensors["codes"].split(tensors["sizes"].tolist())
+    with scene.checkpointer.restoring():
+        codes = tensors["codes"].split(tensors["sizes"].tolist())
+        for one in codes:
+            scene.check_codes(one)
     verdicts = [Verdict(*pair) for pair in tensors["verdicts"].tolist()]
     everyone = zip(codes, verdicts, tensors["right"], strict=True)
     return [_Individual(*one) for one in everyone], state.values["generation"]

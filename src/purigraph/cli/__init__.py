@@ -9,7 +9,7 @@ import typer
 
 from purigraph._version import __version__
 from purigraph.cli import attack, bench, datasets, demo, evaluate, fit, purify, settings, train
-from purigraph.cli.commands import add_command
+from purigraph.cli.commands import Terminated, add_command, end_on_signals
 from purigraph.errors import PurigraphError
 
 app = typer.Typer(
@@ -40,8 +40,11 @@ def _main(
 
 def main() -> None:
     """Run the command line; expected errors print one sentence without a traceback and exit with code 2."""
+    end_on_signals()
     try:
         app()
+    except Terminated as ended:  # outside a command, while modules are imported
+        sys.exit(ended.exit_code)
     except PurigraphError as error:
         _fail(str(error))
     except OSError as error:  # for example, the disk is full or a folder was removed

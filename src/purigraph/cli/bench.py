@@ -9,7 +9,7 @@ import typer
 
 from purigraph._version import __version__
 from purigraph.cli.options import JsonOption, ReportFileOption
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, print_json, report
 from purigraph.tables import Table
 
 NAME = "bench"
@@ -35,7 +35,7 @@ def run(
     from purigraph.errors import InputError
     from purigraph.files import write_json
 
-    check_output(output, "--output")
+    check_output(output, "--output", kind=report(NAME, "purigraph_version", "machine", "rows"))
     if only:
         known = sorted(WORKLOADS)
         unknown = [name for name in only if name not in known]

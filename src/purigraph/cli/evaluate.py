@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from purigraph.cli.attacking import create_attack, read_budgets
+from purigraph.cli.inputs import graph_file
 from purigraph.cli.models import load_scene, load_victim
 from purigraph.cli.options import (
     AttackEpochsOption,
@@ -26,7 +27,7 @@ from purigraph.cli.options import (
     SplitOption,
     SplitSeedOption,
 )
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, keep_result, print_json, report
 
 NAME = "evaluate"
 HELP = "Measure the accuracy of a classifier under an adaptive attack, a transferred one or the worst of an ensemble."
@@ -63,8 +64,10 @@ def run(
     from purigraph.files import write_json
     from purigraph.protection import Protected
 
-    check_output(output, "--output", apart_from=[graph, checkpoint])
-    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph])
+    inputs = [graph_file(graph), classifier, purifier]
+    written = report(NAME, "graph", "attack_seeds", "budget_kind")
+    check_output(output, "--output", kind=written, apart_from=[*inputs, checkpoint])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=inputs)
     kind, epsilons = read_budgets(budget_kind, epsilon, DEFAULT_EPSILONS)
     if worst:
         given = {"--attack": attack, "--transfer": transfer, "--restarts": restarts, "--preset": preset}
@@ -110,7 +113,7 @@ def run(
         )
     document = {"graph": graph, **chosen, "attack_seeds": seeds, "budget_kind": kind, **result.to_dict()}
     if output is not None:
-        write_json(output, document)
+        keep_result(lambda path: write_json(path, document), output)
     if as_json:
         print_json(document)
         return

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from purigraph.cli.inputs import check_device, check_names, check_split, is_file, load_graph, read_settings
+from purigraph.cli.inputs import (
+    check_device,
+    check_names,
+    check_split,
+    graph_file,
+    is_file,
+    load_graph,
+    read_settings,
+)
 from purigraph.cli.options import (
     CheckpointOption,
     DeviceOption,
@@ -17,7 +25,7 @@ from purigraph.cli.options import (
     SetOption,
     SplitOption,
 )
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, keep_result, print_json
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -61,8 +69,8 @@ def run(
     from purigraph.errors import InputError
     from purigraph.graph.splits import MASKS, inductive_split
 
-    check_output(output, "--output", folder=True)
-    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, output])
+    check_output(output, "--output", folder=True, model="purifier", apart_from=[graph_file(graph)])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph_file(graph), output])
     if split is not None and not inductive:
         raise InputError("--split selects the test nodes that --inductive hides: pass --inductive too, or omit it.")
     given = read_settings(settings, epochs=epochs)
@@ -93,7 +101,7 @@ def run(
         from purigraph.training import fit_against_attacks
 
         fit_against_attacks(purifier, train, classifier=attacked, **shared)
-    purifier.save_pretrained(output)
+    keep_result(purifier.save_pretrained, output)
     if as_json:
         print_json({"model": str(output), **(purifier.provenance or {})})
         return

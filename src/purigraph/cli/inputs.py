@@ -19,6 +19,11 @@ def is_file(graph: str) -> bool:
     return Path(graph).suffix == ".npz" or Path(graph).is_file()
 
 
+def graph_file(graph: str) -> str | None:
+    """Return the path of a graph file, or None for a dataset, after which a folder may be named."""
+    return graph if is_file(graph) else None
+
+
 def load_graph(
     graph: str, *, seed: int = 0, split: int | None = None, needs: Sequence[str] = (), device: str = "cpu"
 ) -> Data:
@@ -61,11 +66,15 @@ def check_device(device: str) -> str:
     import torch
 
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"Device {device!r} can't be used here: {reason}") from None
-    return device
+        # The device `meta` has shapes but no values, so it fails here too.
+        torch.zeros(1, device=device).add(1).item()
+    except NotImplementedError:  # its message lists all backends, over many lines
+        reason = "this machine, or this build of PyTorch, does not support it. cpu always works."
+    except (RuntimeError, AssertionError, ValueError, TypeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+    else:
+        return device
+    raise InputError(f"Device {device!r} can't be used here: {reason}")
 
 
 def read_settings(given: list[str] | None, **options: Any) -> dict[str, Any]:

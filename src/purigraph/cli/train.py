@@ -6,7 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from purigraph.cli.inputs import check_device, check_names, check_split, is_file, load_graph, read_settings
+from purigraph.cli.inputs import (
+    check_device,
+    check_names,
+    check_split,
+    graph_file,
+    is_file,
+    load_graph,
+    read_settings,
+)
 from purigraph.cli.options import (
     CheckpointOption,
     DeviceOption,
@@ -17,7 +25,7 @@ from purigraph.cli.options import (
     SetOption,
     SplitOption,
 )
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, keep_result, print_json
 
 NAME = "train"
 HELP = "Train a classifier on the labelled nodes of a graph and save it to a folder."
@@ -57,8 +65,8 @@ def run(
     from purigraph.registry import canonical
     from purigraph.training import registry, train
 
-    check_output(output, "--output", folder=True)
-    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, output])
+    check_output(output, "--output", folder=True, model="classifier", apart_from=[graph_file(graph)])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph_file(graph), output])
     kind, regime = canonical(kind), canonical(regime)
     given = read_settings(settings, epochs=epochs)
     component = classifiers.registry[kind]
@@ -89,7 +97,7 @@ def run(
     if is_file(graph):
         # Later attacks on the classifier must use the same test nodes; for a dataset, they depend on the seed.
         result.model.provenance = {**(result.model.provenance or {}), "split": split or 0}
-    result.model.save_pretrained(output)
+    keep_result(result.model.save_pretrained, output)
     model = result.model if loaded is None else protect(result.model, loaded)
     test = model_accuracy(model, graphs.test) if graphs.test.test_mask.any() else None
     if as_json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +12,13 @@ from torch import Tensor, nn
 
 from purigraph._version import __version__
 from purigraph.attacks import Attack, Model
+from purigraph.checkpoints import seconds_in
+from purigraph.errors import CheckpointWarning, OutputError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph import PairGraph
 from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.perturbation import Perturbation
+from purigraph.tensor_files import read_header
 
 
 @dataclass(frozen=True)
@@ -40,13 +45,37 @@ class Slot:
         limits.check(found)
         return found
 
-    def keep(self, found: Perturbation) -> None:
-        """Save the perturbation and remove the attack's folder if it is empty, as it is after a run."""
+    @property
+    def seconds(self) -> float:
+        """Return the time that earlier runs have spent on this perturbation, finished or not."""
+        if self.path is None or not self.path.exists():
+            return seconds_in(self.checkpoint)
+        return _seconds(read_header(self.path).metadata.get("seconds", "0"))
+
+    def keep(self, found: Perturbation, seconds: float) -> None:
+        """Save the perturbation and remove the attack's folder if it is empty, as it is after a run.
+
+        If it can't be written (the disk is full), the evaluation goes on after a `CheckpointWarning`.
+        """
         if self.path is None or self.checkpoint is None:
             return
-        found.save(self.path)
+        try:
+            found.save(self.path, {"seconds": repr(seconds)})
+        except OutputError as error:
+            warnings.warn(
+                f"The flips were not kept: {error} The evaluation goes on, but an interruption would lose them.",
+                CheckpointWarning,
+                stacklevel=3,
+            )
         if self.checkpoint.is_dir() and not any(self.checkpoint.iterdir()):
             self.checkpoint.rmdir()
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text) if 0 <= float(text) < math.inf else 0.0
+    except ValueError:
+        return 0.0
 
 
 class KeptPerturbations:

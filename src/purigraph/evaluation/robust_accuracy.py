@@ -42,7 +42,7 @@ class Record:
         accuracy: The model's accuracy on the targets, under the attack.
         max_flips: Number of flips that the budget allows.
         perturbation: The flips made.
-        seconds: Duration of the attack; 0 if it was read from the checkpoint of an earlier run.
+        seconds: Duration of the attack, including the time before an interruption.
     """
 
     epsilon: float
@@ -187,7 +187,7 @@ def evaluate(
     for budget, seed, start in runs:
         limits = attacker.limits(budget, graph, nodes)
         slot = kept.slot(attacker, budget, seed, start)
-        found, seconds = slot.load(graph, limits), 0.0
+        found, seconds = slot.load(graph, limits), slot.seconds
         if found is None:
             clock = time.monotonic()
             found = attacker(
@@ -201,8 +201,8 @@ def evaluate(
                 checkpoint=slot.checkpoint,
                 progress=progress,
             )
-            seconds = time.monotonic() - clock
-            slot.keep(found)
+            seconds += time.monotonic() - clock
+            slot.keep(found, seconds)
         left = model_accuracy(model, found.apply(data), nodes)
         result.records.append(Record(budget.amount, seed, repr(attacker), mode, left, limits.total, found, seconds))
     return result

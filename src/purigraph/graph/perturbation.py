@@ -18,9 +18,10 @@ from purigraph.errors import GraphError, ModelFileError
 from purigraph.graph import pair_codes
 from purigraph.graph.border import Entries, read_data
 from purigraph.graph.pair_graph import PairGraph
-from purigraph.tensor_files import read_tensors, write_tensors
+from purigraph.tensor_files import read_header, read_tensors, write_tensors
 
 _FORMAT = "purigraph.perturbation/1"
+_MOST_NODES = 3_000_000_000
 
 
 def _no_pairs() -> Tensor:
@@ -187,11 +188,26 @@ class Perturbation:
         Raises:
             ModelFileError: If the file is missing, damaged, or was not written by `save`.
         """
-        tensors, header = read_tensors(path)
-        readable = tensors.keys() == {"added", "removed"} and header.get("num_nodes", "").isdecimal()
-        if header.get("format") != _FORMAT or not readable:
+        about = read_header(path)
+        shapes = {name: one.shape for name, one in about.tensors.items()}
+        told = about.metadata.get("num_nodes", "")
+        readable = shapes.keys() == {"added", "removed"} and told.isascii() and told.isdecimal()
+        if about.metadata.get("format") != _FORMAT or not readable:
             raise ModelFileError(f"{path} is not a perturbation saved by purigraph ({_FORMAT}).")
-        loaded = cls(int(header["num_nodes"]), tensors["added"], tensors["removed"])
+        # Sizes are compared before anything is allocated. Codes of pairs, up to N^2, are 64-bit integers.
+        num_nodes = int(told) if len(told) < 12 else _MOST_NODES + 1
+        if num_nodes > _MOST_NODES:
+            raise ModelFileError(f"{path} is damaged: it can't be for a graph of {told[:20]} nodes.")
+        for name, shape in shapes.items():
+            if len(shape) != 2 or shape[0] != 2 or shape[1] > num_nodes * (num_nodes - 1) // 2:
+                raise ModelFileError(
+                    f"{path} is damaged: {name} has the shape {shape}, which is not that of pairs of {num_nodes} nodes."
+                )
+        tensors, header = read_tensors(path)
+        try:
+            loaded = cls(num_nodes, tensors["added"], tensors["removed"])
+        except GraphError as error:
+            raise ModelFileError(f"{path} is damaged: {error}") from None
         if loaded.digest != header.get("sha256"):
             raise ModelFileError(f"{path} is damaged: its contents do not match the hash stored in it.")
         return loaded

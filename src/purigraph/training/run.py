@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from purigraph import losses
 from purigraph._version import __version__
+from purigraph.checkpoint_layout import Entry, Layout, adam_entries, entries, is_count, is_finite_pair, is_numbers
 from purigraph.checkpoints import Checkpointer, State, optimizer_tensors, restore_optimizer, with_prefix, without_prefix
 from purigraph.classifiers import Classifier
 from purigraph.errors import InputError, PurigraphError
@@ -243,20 +244,41 @@ class Run:
         }
         return State(tensors, values)
 
+    def _layout(self) -> Layout:
+        """Return what a state of this run looks like, whatever the epoch."""
+        random = {f"random/{index}": Entry.like(state) for index, state in enumerate(self._random_states())}
+        return Layout(
+            tensors={**entries("model", self.model.state_dict()), **random},
+            values={
+                "epochs_run": is_count,
+                "best_epoch": is_count,
+                "best": lambda best: best is None or is_finite_pair(best),
+                "train_losses": is_numbers,
+                "validation_losses": is_numbers,
+            },
+            optional=[entries("best", self.model.state_dict()), *adam_entries(self.optimizer)],
+        )
+
     def _resume(self, keeper: Checkpointer) -> None:
-        found = keeper.resume()
+        found = keeper.resume(self._layout())
         if found is None:
             return
-        self.model.load_state_dict(without_prefix("model", found.tensors))
-        restore_optimizer(self.optimizer, found.tensors)
-        self.best_state = without_prefix("best", found.tensors)
-        random = without_prefix("random", found.tensors)
-        self._random_state = [random[name] for name in sorted(random)]
-        self.epochs_run, self.best_epoch = found.values["epochs_run"], found.values["best_epoch"]
+        with keeper.restoring():
+            self.model.load_state_dict(without_prefix("model", found.tensors))
+            restore_optimizer(self.optimizer, found.tensors)
+            self.best_state = without_prefix("best", found.tensors)
+            random = without_prefix("random", found.tensors)
+            self._random_state = [random[name] for name in sorted(random)]
+            for state in self._random_state[:1]:
+                torch.Generator().set_state(state)  # raises an error if it is not the state of a generator
+            self.epochs_run, self.best_epoch = found.values["epochs_run"], found.values["best_epoch"]
+            self.train_losses = found.values["train_losses"]
+            self.validation_losses = found.values["validation_losses"]
+            known = (self.best_epoch > 0, bool(self.best_state), found.values["best"] is not None)
+            if len(set(known)) > 1 or self.best_epoch > self.epochs_run or len(self.train_losses) != self.epochs_run:
+                raise ValueError("its epochs contradict each other")
         if found.values["best"] is not None:
             self.best_loss, self.best_accuracy = found.values["best"]
-        self.train_losses = found.values["train_losses"]
-        self.validation_losses = found.values["validation_losses"]
 
     def _random_devices(self) -> list[torch.device]:
         return [self._device] if self._device.type == "cuda" else []

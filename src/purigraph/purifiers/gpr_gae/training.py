@@ -14,6 +14,7 @@ from torch.nn import functional
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
+from purigraph.checkpoint_layout import Entry, Layout, adam_entries, is_count, is_number
 from purigraph.checkpoints import (
     Checkpointer,
     State,
@@ -237,7 +238,7 @@ class Training:
 
     def resume(self, keeper: Checkpointer) -> None:
         """Resume from the checkpoint of this run, if there is one."""
-        found = keeper.resume()
+        found = keeper.resume(self._layout())
         if found is None:
             return
         if found.values["epochs_run"] > self.settings.epochs:
@@ -245,12 +246,22 @@ class Training:
                 f"{keeper.path} is a checkpoint of {found.values['epochs_run']} epochs already, more than the "
                 f"requested {self.settings.epochs}: request at least as many, or use another folder to start again."
             )
-        self.links.load_state_dict(without_prefix("model", found.tensors))
-        self.best_state = without_prefix("best", found.tensors)
-        restore_optimizer(self.optimizer, found.tensors)
-        self.generator.set_state(found.tensors["generator"])
+        with keeper.restoring():
+            self.links.load_state_dict(without_prefix("model", found.tensors))
+            self.best_state = without_prefix("best", found.tensors)
+            restore_optimizer(self.optimizer, found.tensors)
+            self.generator.set_state(found.tensors["generator"])
+            if found.values["best_epoch"] > found.values["epochs_run"]:
+                raise ValueError("its epochs contradict each other")
         for name in _COUNTERS:
             setattr(self, name, found.values[name])
+
+    def _layout(self) -> Layout:
+        """Return what a state of this run looks like, whatever the epoch."""
+        state = self.state()
+        expected = {name: Entry.like(one) for name, one in state.tensors.items() if not name.startswith("optimizer/")}
+        checks = {name: is_count if isinstance(value, int) else is_number for name, value in state.values.items()}
+        return Layout(expected, checks, adam_entries(self.optimizer))
 
 
 def _loss(

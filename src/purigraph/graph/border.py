@@ -105,6 +105,8 @@ def read_scipy(adjacency: Any) -> PairGraph:
     coo.sum_duplicates()
     edge_index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
     value = np.asarray(coo.data)
+    if value.dtype.kind not in "fiub":
+        raise GraphError(f"An adjacency matrix must hold real numbers, not {value.dtype}.")
     weight = torch.from_numpy(value if value.dtype == np.float64 else value.astype(np.float32))
     return read_edge_index(edge_index, weight, coo.shape[0])[0]
 

@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 
 from purigraph.errors import GraphError, InputError
 from purigraph.graph.nodes import read_labels, read_mask
+from purigraph.graph.plain_numbers import is_number, is_whole_number
 from purigraph.graph.sparse_features import select_rows
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -66,6 +67,13 @@ def attach_split(
         InputError: If an argument is out of range.
         GraphError: If labels are missing or a class has too few nodes; the message names the class.
     """
+    for name, value in (("seed", seed), ("train_per_class", train_per_class), ("val_per_class", val_per_class)):
+        if not is_whole_number(value):
+            raise InputError(f"{name} must be a whole number, not {value!r}.")
+    if seed < 0:
+        raise InputError(f"seed can't be negative: got {seed}.")
+    if not is_number(test_share):
+        raise InputError(f"test_share must be a number in [0, 1), not {test_share!r}.")
     if train_per_class < 0 or val_per_class < 0:
         raise InputError(
             f"train_per_class and val_per_class can't be negative: got {train_per_class} and {val_per_class}."

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from purigraph.anchored import Anchored
 from purigraph.anchors import Anchor
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
-from purigraph.model_checks import refuse_caches
+from purigraph.model_checks import refuse_caches, refuse_data_models, refuse_ignored_weights
 from purigraph.purifiers import Purifier
 from purigraph.purifiers.cut import cut_parts
 
@@ -37,6 +37,8 @@ class Protected(nn.Module):
         self.weight_arg = weight_arg
         self.threshold = threshold
         self.straight_through = straight_through
+        # Whether it is known that the classifier uses its weights; `protect` can't tell without the number of features.
+        self._weights_checked = False
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
@@ -66,7 +68,15 @@ class Protected(nn.Module):
             kept = edge_index[:, weight.detach() >= self.threshold]
             return self.classifier(x, kept, *args, **kwargs)
         assert self.weight_arg is not None
+        if isinstance(x, Tensor) and x.dim() == 2:
+            self.check_weights(x.shape[1])
         return self.classifier(x, edge_index, *args, **{self.weight_arg: weight}, **kwargs)
+
+    def check_weights(self, num_features: int) -> None:
+        """Raise `UnsupportedModelError` if the classifier ignores edge weights; checked once."""
+        if self.weight_arg is not None and not self._weights_checked:
+            refuse_ignored_weights(self.classifier, self.weight_arg, num_features)
+            self._weights_checked = True
 
     def unprotected(self) -> nn.Module:
         """Return the classifier alone, with the signature of this model; transferred attacks are made on it."""
@@ -74,7 +84,9 @@ class Protected(nn.Module):
 
     def with_purifier(self, purifier: Purifier) -> Protected:
         """Return the same classifier behind another purifier (for example, with other settings)."""
-        return Protected(self.classifier, purifier, self.weight_arg, self.threshold, self.straight_through)
+        other = Protected(self.classifier, purifier, self.weight_arg, self.threshold, self.straight_through)
+        other._weights_checked = self._weights_checked
+        return other
 
     def views(self) -> Mapping[str, nn.Module]:
         """Return other models that attacks may be easier to find on: this one with variants of its purifier."""
@@ -155,8 +167,8 @@ def protect(
         anchor: A fitted anchor, whose answers stand where it is sure, whatever happens to the edges.
         weight_arg: The name of the classifier's edge weight argument.
         threshold: For models that take no weights (plain GAT, SAGE, GIN), edges with a purified weight below this are
-            removed instead. Removal has no gradient: to attack such a model, transfer attacks from another one, or
-            use `straight_through`.
+            removed instead. Removal has no gradient: to attack such a model, transfer attacks from another one
+            (`purigraph.evaluate(..., transfer_from=...)`), or use `straight_through`.
         straight_through: With a threshold, for models that do take weights: removed edges get the weight 0 and the
             others 1, which is the same to such a model, with the gradient of a sigmoid around the threshold, which an
             attack can follow.
@@ -197,6 +209,7 @@ def protect(
             "graph, or load a fitted one with purigraph.purifiers.load(folder)."
         )
     refuse_caches(classifier)
+    refuse_data_models(classifier)
     if threshold is not None:
         if not 0 <= threshold <= 1:
             raise InputError(f"threshold must be between 0 and 1, not {threshold}.")
@@ -205,7 +218,12 @@ def protect(
     elif straight_through:
         raise InputError("straight_through is about edges that a threshold removes: give threshold=... too.")
     _require_weights(classifier, weight_arg)
-    return Protected(classifier, purifier, weight_arg, threshold, straight_through)
+    model = Protected(classifier, purifier, weight_arg, threshold, straight_through)
+    widths = (getattr(part, "in_channels", None) for part in (classifier, purifier))
+    known = next((width for width in widths if isinstance(width, int) and width > 0), None)
+    if known is not None:
+        model.check_weights(known)
+    return model
 
 
 def _require_weights(classifier: nn.Module, weight_arg: str) -> None:

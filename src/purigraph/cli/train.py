@@ -59,6 +59,7 @@ def run(
     """Train inductively and report the accuracy on the validation and the test nodes."""
     from purigraph import classifiers, purifiers
     from purigraph.evaluation import model_accuracy
+    from purigraph.graph.nodes import read_targets
     from purigraph.graph.splits import MASKS, inductive_split
     from purigraph.pretrained import Pretrained
     from purigraph.protection import protect
@@ -82,6 +83,8 @@ def run(
     loaded = None if purifier is None else purifiers.load(purifier).to(check_device(device))
     check_split(graph, split)
     graphs = inductive_split(load_graph(graph, seed=seed, split=split or 0, needs=("y", *MASKS), device=device))
+    if graphs.test.test_mask.any():
+        read_targets(graphs.test, None, None, graphs.test.num_nodes)  # a missing label should not cost the training
     result = train(
         kind,
         regime,

@@ -8,6 +8,7 @@ so the structure does not have to be computed again.
 
 from __future__ import annotations
 
+import math
 import weakref
 from functools import cached_property
 from typing import NamedTuple
@@ -18,8 +19,14 @@ from torch import Tensor
 from purigraph.errors import GraphError
 from purigraph.graph import pair_codes
 from purigraph.graph.pair_graph import PairGraph
+from purigraph.graph.plain_numbers import is_whole_number
 from purigraph.kernels.csr import Pattern, counting_order
 from purigraph.memo import Memo
+
+#: With more nodes, the codes i * N + j of the pairs would not fit in 64 bits.
+LARGEST_NUM_NODES = math.isqrt((1 << 63) - 1)
+
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 class ByTarget(NamedTuple):
@@ -170,11 +177,19 @@ def check_form(edge_index: object) -> None:
     if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[0] != 2:
         found = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
         raise GraphError(f"edge_index must be a tensor of shape (2, number of edges), not {found}.")
-    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
-        raise GraphError(f"edge_index must hold integers, not {edge_index.dtype}.")
+    if edge_index.dtype not in _INTEGERS:
+        advice = ": use edge_index.long()" if edge_index.dtype in (torch.uint16, torch.uint32, torch.uint64) else ""
+        raise GraphError(f"edge_index must hold integers, not {edge_index.dtype}{advice}.")
+    if edge_index.layout != torch.strided:
+        raise GraphError("edge_index must be a dense tensor: use edge_index.to_dense().")
 
 
 def _check_range(edge_index: Tensor, num_nodes: int) -> None:
+    if not is_whole_number(num_nodes) or not 0 <= num_nodes <= LARGEST_NUM_NODES:
+        raise GraphError(
+            f"The number of nodes must be a whole number from 0 to {LARGEST_NUM_NODES}, not {num_nodes!r}. (Without "
+            "num_nodes, it is the largest entry of edge_index plus one: number the nodes from 0.)"
+        )
     if edge_index.numel() == 0:
         return
     low, high = (int(bound) for bound in edge_index.aminmax())

@@ -17,6 +17,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import GraphError, InputError
+from purigraph.graph.nodes import read_labels, read_mask
+from purigraph.graph.plain_numbers import is_number, is_whole_number
 from purigraph.graph.sparse_features import select_rows
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -65,6 +67,13 @@ def attach_split(
         InputError: If an argument is out of range.
         GraphError: If labels are missing or a class has too few nodes; the message names the class.
     """
+    for name, value in (("seed", seed), ("train_per_class", train_per_class), ("val_per_class", val_per_class)):
+        if not is_whole_number(value):
+            raise InputError(f"{name} must be a whole number, not {value!r}.")
+    if seed < 0:
+        raise InputError(f"seed can't be negative: got {seed}.")
+    if not is_number(test_share):
+        raise InputError(f"test_share must be a number in [0, 1), not {test_share!r}.")
     if train_per_class < 0 or val_per_class < 0:
         raise InputError(
             f"train_per_class and val_per_class can't be negative: got {train_per_class} and {val_per_class}."
@@ -90,7 +99,7 @@ def attach_split(
             masks[name][chosen] = True
     out = copy.copy(data)
     for name, mask in masks.items():
-        out[name] = torch.from_numpy(mask).to(data.y.device)
+        out[name] = torch.from_numpy(mask).to(torch.as_tensor(data.y).device)
     return out
 
 
@@ -139,12 +148,9 @@ def choose_split(data: Data, split: int) -> Data:
 def _labels(data: Data) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     if "y" not in data:
         raise GraphError("A stratified split needs labels: data.y is missing.")
-    y = data.y
-    if y.dim() != 1 or y.is_floating_point() or len(y) != data.num_nodes:
-        raise GraphError(
-            f"data.y must hold one integer label per node, shape ({data.num_nodes},); it is {tuple(y.shape)} {y.dtype}."
-        )
-    labels: np.ndarray[tuple[int], np.dtype[np.int64]] = y.cpu().numpy().astype(np.int64)
+    labels: np.ndarray[tuple[int], np.dtype[np.int64]] = (
+        read_labels(data.y, data.num_nodes, name="data.y").cpu().numpy()
+    )
     return labels
 
 
@@ -154,16 +160,7 @@ def _mask(data: Data, name: str, split: int) -> Tensor:
             f"data.{name} is missing: create a split with purigraph.graph.attach_split(data, seed=0), or set "
             f"{', '.join(MASKS)} yourself."
         )
-    mask: Tensor = data[name]
-    if mask.dtype != torch.bool or mask.dim() not in (1, 2) or mask.shape[0] != data.num_nodes:
-        raise GraphError(
-            f"data.{name} must be boolean with one entry per node, shape ({data.num_nodes},) or "
-            f"({data.num_nodes}, number of splits); it is {tuple(mask.shape)} {mask.dtype}."
-        )
-    num_splits = mask.shape[1] if mask.dim() == 2 else 1
-    if not 0 <= split < num_splits:
-        raise InputError(f"split must be in 0..{num_splits - 1} for data.{name}, not {split}.")
-    return mask[:, split] if mask.dim() == 2 else mask
+    return read_mask(data[name], data.num_nodes, name=f"data.{name}", split=split)
 
 
 def _induced(data: Data, keep: Tensor) -> Data:

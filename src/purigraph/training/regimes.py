@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from purigraph.purifiers import Purifier
 from purigraph.registry import Registry
 from purigraph.training.adversarial import GraphAttack, adversarial
 from purigraph.training.purified import purify_split, record_purifier
-from purigraph.training.run import TrainingResult, check_graphs
+from purigraph.training.run import TrainingResult, read_graphs
 from purigraph.training.self_training import self_training
 from purigraph.training.settings import AdversarialSettings, TrainingSettings
 from purigraph.training.supervised import supervised
@@ -74,16 +75,21 @@ def train(
         raise InputError(f"The regime {regime!r} takes {chosen.settings.__name__}, not {type(settings).__name__}.")
     if not isinstance(split, InductiveSplit):
         raise InputError(f"split must be an InductiveSplit (purigraph.graph.splits.inductive_split), not {split!r}.")
-    check_graphs(split.train, split.validation)
-    if purifier is not None:
-        if chosen.takes_attack:
-            raise InputError(
-                f"The regime {regime!r} attacks the training graph, which a purifier would have changed before: leave "
-                "out the purifier, and put it in front of the trained model with purigraph.protect."
-            )
-        split = purify_split(split, purifier)
-    task = Task(_builder(classifier, split, hyper), split.train, split.validation, settings, seed, checkpoint, progress)
-    result = chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)
+    if purifier is not None and chosen.takes_attack:
+        raise InputError(
+            f"The regime {regime!r} attacks the training graph, which a purifier would have changed before: leave "
+            "out the purifier, and put it in front of the trained model with purigraph.protect."
+        )
+    # Training takes gradients, also if it is called where they are switched off.
+    with torch.inference_mode(False), torch.enable_grad():
+        train_graph, validation_graph = read_graphs(split.train, split.validation)
+        split = replace(split, train=train_graph, validation=validation_graph)
+        if purifier is not None:
+            split = purify_split(split, purifier)
+        task = Task(
+            _builder(classifier, split, hyper), split.train, split.validation, settings, seed, checkpoint, progress
+        )
+        result = chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)
     return result if purifier is None else record_purifier(result, purifier)
 
 

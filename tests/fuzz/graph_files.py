@@ -188,9 +188,8 @@ def _reader(rng: random.Random, path: Path) -> tuple[str, Case]:
         return f"purify {' '.join(cut)}", Case("", _and_read(command(*arguments), target), outputs=[target])
     if way == 6:
         target = place / "out"
-        small = [f"--set={text}" for text in ("hops=2", "node_channels=4", "edge_channels=4", "validation_sets=1")]
         inductive = rng.choice(([], ["--inductive"]))
-        arguments = ["fit", path, "-o", target, "--epochs", 1, *small, *inductive]
+        arguments = ["fit", path, "-o", target, "--epochs", 1, *workshop.SMALL_PURIFIER, *inductive]
         return f"fit {' '.join(inductive)}", Case("", command(*arguments), outputs=[target])
     name = rng.choice(("train", "evaluate"))
     if name == "train":

@@ -63,6 +63,18 @@ NAMES = {
 WORDS = ("gcn", "gat", "mlp", "appnp", "evennet", "gpr-gae", "GCN", "soft_median", "vanilla", "self", "paper", "cpu")
 WORDS += ("incident", "half_degree", "absolute", "meta", "mps", "cuda", "cuda:7", "cpu:0", "xpu", "adversarial", *SHORT)
 
+PLACES = (
+    "foreign.txt",
+    ".",
+    "gcn",
+    workshop.FLIPS,
+    "missing.npz",
+    "gcn/config.json",
+    "gcn/model.safetensors",
+    "cora.npz",
+)
+PLACES += (workshop.GRAPH, workshop.PURIFIER, "graph.npz/x", "synthetic-citation", "fit-state", "cora.npz")
+
 
 def options(rng: random.Random, place: Path) -> Case:
     """A command with any options."""
@@ -154,10 +166,7 @@ def _odd_option(rng: random.Random, name: str) -> list[str]:
 
 def _input(rng: random.Random) -> str:
     """A place or name that is not what is asked for."""
-    return rng.choice(
-        (*TEXTS, "foreign.txt", ".", "gcn", workshop.FLIPS, "missing.npz", "gcn/config.json", "gcn/model.safetensors")
-        + (workshop.GRAPH, workshop.PURIFIER, "graph.npz/x", "synthetic-citation", "fit-state", "cora.npz")
-    )
+    return rng.choice((*TEXTS, *PLACES))
 
 
 def _output(rng: random.Random, place: Path, suffix: str) -> str:

@@ -1,7 +1,8 @@
-"""The good files that are damaged: tiny graphs, models trained for a moment, flips, and checkpoints of unfinished runs."""
+"""The good files: tiny graphs, models trained for a moment, flips, and the checkpoints of unfinished runs."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -24,10 +25,11 @@ GRAPH, SPARSE, WEIGHTED = "graph.npz", "sparse.npz", "weighted.npz"
 PURIFIER, FLIPS = "purifier", "flips.safetensors"
 CLASSIFIERS = ("gcn", "gat", "gprgnn", "mlp", "soft-median")
 
+SMALL_PURIFIER = [f"--set={text}" for text in ("hops=2", "node_channels=4", "edge_channels=4", "validation_sets=1")]
+
 #: Commands, by the folder of the checkpoint that an interruption of them left.
 LONG_RUNS = {
-    "fit-state": ["fit", GRAPH, "--epochs", "3", "--set", "hops=2", "--set", "node_channels=4"]
-    + ["--set", "edge_channels=4", "--set", "validation_sets=1"],
+    "fit-state": ["fit", GRAPH, "--epochs", "3", *SMALL_PURIFIER],
     "train-state": ["train", GRAPH, "--epochs", "4", "--set", "hidden_channels=4"],
     "attack-state": ["attack", GRAPH, "-c", "gcn", "--epochs", "4", "--epsilon", "0.3"],
     "evaluate-state": ["evaluate", GRAPH, "-c", "gcn", "--epochs", "2", "--epsilon", "0.1", "--epsilon", "0.3"],
@@ -68,14 +70,24 @@ def build(folder: Path) -> None:
     attack = pg.attacks.create("random-flip")
     attack(classifiers.load(folder / "gcn"), data, 3).save(folder / FLIPS)
     (folder / "foreign.txt").write_text("not ours\n")
-    for state, arguments in LONG_RUNS.items():
-        run = [folder / word if (folder / word).exists() else word for word in arguments]
-        with mock.patch.object(checkpoints, "SECONDS_BETWEEN", 0.0):
-            _interrupt(command(*run, "-o", folder / RESULTS[state], "--checkpoint", folder / state))
-            shutil.copytree(folder / state, folder / "kept")
-            command(*run, "-o", folder / RESULTS[state], "--checkpoint", folder / state)()
-            shutil.rmtree(folder / state, ignore_errors=True)
-            (folder / "kept").rename(folder / state)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for state in LONG_RUNS:
+            _leave_unfinished(state)
+    finally:
+        os.chdir(before)
+
+
+def _leave_unfinished(state: str) -> None:
+    """Write, in this folder, the checkpoint of a long run that was interrupted, and the result of one that was not."""
+    run = command(*LONG_RUNS[state], "-o", RESULTS[state], "--checkpoint", state)
+    with mock.patch.object(checkpoints, "SECONDS_BETWEEN", 0.0):
+        _interrupt(run)
+        shutil.copytree(state, "kept")
+        run()
+    shutil.rmtree(state, ignore_errors=True)
+    Path("kept").rename(state)
 
 
 def _interrupt(run: Callable[[], object]) -> None:

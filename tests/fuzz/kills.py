@@ -1,8 +1,8 @@
 """`python -m fuzz.kills`: kill commands at random moments, run them again, and hold them to the undisturbed result.
 
 Every round starts a command over the result of an earlier one (of another seed), kills it one to three times by one
-of three signals, and runs it to its end. After a kill, the output must still be the old one or already the new one,
-byte by byte, and loadable; after SIGTERM and SIGINT no `.part` file may be left, and nobody may be shown a
+of three signals, and runs it to its end. After a kill, the output must still be the old one or already the new one
+when it is loaded; after SIGTERM and SIGINT no `.part` file may be left, and nobody may be shown a
 traceback. In the end, every output must have the bytes of an undisturbed run.
 
 Commands run in processes forked from this one, which has imported everything: that is where a start's time goes.
@@ -29,12 +29,14 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before PyTorch is imported: a process is forked only without threads
 
 import torch
+from torch_geometric.data import Data
 
 from fuzz.harness import command
-from fuzz.workshop import SMALL_PURIFIER
+from fuzz.workshop import SMALL_PURIFIER, timeless
 from helpers import communities
 from purigraph import checkpoints, classifiers, cli, purifiers
 from purigraph.datasets import citation_network
+from purigraph.errors import PurigraphError
 from purigraph.graph import Perturbation, load_npz, save_npz
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -65,13 +67,13 @@ class Job:
 
 
 def _load_json(path: Path) -> object:
-    return json.loads(path.read_text())
+    return timeless(json.loads(path.read_text()))
 
 
-PRBCD = ["--set", "epochs=60", "--set", "fine_tune_epochs=20", "--set", "block_size=1000"]
+PRBCD = ["--set", "epochs=120", "--set", "fine_tune_epochs=40", "--set", "block_size=1000"]
 JOBS = {
-    "fit": Job(["fit", "graph.npz", "--epochs", "150", *SMALL_PURIFIER], "model", "--seed", purifiers.load),
-    "train": Job(["train", "graph.npz", "--epochs", "300"], "model", "--seed", classifiers.load),
+    "fit": Job(["fit", "graph.npz", "--epochs", "300", *SMALL_PURIFIER], "model", "--seed", purifiers.load),
+    "train": Job(["train", "graph.npz", "--epochs", "600"], "model", "--seed", classifiers.load),
     "attack": Job(
         ["attack", "graph.npz", "-c", "gcn", "-m", "purifier", "--epsilon", "0.2", *PRBCD],
         "flips.safetensors",
@@ -94,7 +96,10 @@ class Damage(AssertionError):
 
 @dataclass
 class Undisturbed:
-    """What a job writes, when nobody interrupts it, with seed 1 (the old result) and 0 (the new one), and how long."""
+    """What a job writes when nobody interrupts it, with seed 1 (the old result) and 0 (the new one).
+
+    `seconds` are of the processor: those of the clock depend on what else the machine does.
+    """
 
     old: Path
     new: Path
@@ -124,14 +129,14 @@ def main() -> int:
             place = Path(folder) / f"round-{round_number}"
             round_number += 1
             shutil.copytree(good, place)
+            kills: list[tuple[signal.Signals, bool]] = []
             try:
-                for by, had_checkpoint in _round(JOBS[name], undisturbed[name], place, rng):
-                    counts[name, by.name] += 1
-                    resumed += had_checkpoint
+                _round(JOBS[name], undisturbed[name], place, rng, kills)
             except Damage as damage:
-                counts[name, "?"] += 1
                 failures.append(f"{name}, round {round_number - 1}: {damage}")
                 print(failures[-1], flush=True)
+            counts.update((name, by.name) for by, _ in kills)
+            resumed += sum(had_checkpoint for _, had_checkpoint in kills)
             shutil.rmtree(place, ignore_errors=True)
         seconds = time.monotonic() - begun
     print(f"\n{'command':<10}" + "".join(f"{by.name:>9}" for by in SIGNALS))
@@ -164,9 +169,7 @@ def _run_undisturbed(job: Job, good: Path, place: Path) -> Undisturbed:
     shutil.copytree(good, place)
     kept, seconds = [], 0.0
     for seed in (1, 0):
-        begun = time.monotonic()
-        code, told = _finish(_start(job.arguments(seed=seed), place))
-        seconds = time.monotonic() - begun
+        code, told, seconds = _finish(_start(job.arguments(seed=seed), place))
         if code:
             raise SystemExit(f"{job.words} does not run: {told}")
         kept.append(place / f"seed-{seed}-{job.output}")
@@ -175,53 +178,60 @@ def _run_undisturbed(job: Job, good: Path, place: Path) -> Undisturbed:
     return Undisturbed(kept[0], kept[1], seconds)
 
 
-def _round(job: Job, undisturbed: Undisturbed, place: Path, rng: random.Random) -> list[tuple[signal.Signals, bool]]:
-    """Kill a job one to three times, then let it end; return by what it was killed, and whether it could resume."""
+def _round(
+    job: Job, undisturbed: Undisturbed, place: Path, rng: random.Random, kills: list[tuple[signal.Signals, bool]]
+) -> None:
+    """Kill a job one to three times, then let it end; note by what it was killed, and whether it could resume."""
     output = place / job.output
     (shutil.copytree if undisturbed.old.is_dir() else shutil.copy)(undisturbed.old, output)
-    old, new = contents(undisturbed.old), contents(undisturbed.new)
-    kills = []
+    old, new = (_loaded(job, path) for path in (undisturbed.old, undisturbed.new))
+    left_to_do = undisturbed.seconds
     for _ in range(rng.choice((1, 2, 3))):
         by = rng.choice(SIGNALS)
         process = _start(job.arguments(seed=0), place)
-        time.sleep(rng.random() ** 0.7 * undisturbed.seconds)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, by)
-        code, told = _finish(process)
-        found = contents(output)
-        if found not in (old, new):
-            raise Damage(f"{by.name} left neither the old output nor the new one (exit {code})")
-        job.load(output)
+        _wait_for(process, rng.random() * left_to_do)
+        os.kill(process.pid, by)  # it may be over, but it is still there to be waited for
+        code, told, spent = _finish(process)
         if code == 0:
             break  # it was over before the signal came: no kill
+        resumes = any((place / CHECKPOINT).rglob("*.safetensors"))
+        kills.append((by, resumes))
+        left_to_do -= spent if resumes else 0
+        try:
+            found = _loaded(job, output)
+        except PurigraphError as error:
+            raise Damage(f"{by.name} left an output that can't be read: {error}") from error
+        if found not in (old, new):
+            raise Damage(f"{by.name} left neither the old output nor the new one")
         if by != signal.SIGKILL:
             left = [path.name for path in place.rglob("*.part")]
             if left:
                 raise Damage(f"{by.name} left {left[0]}")
             if "Traceback" in told:
                 raise Damage(f"{by.name} showed a traceback: {told[-500:]}")
-        kills.append((by, any((place / CHECKPOINT).rglob("*.safetensors"))))
-    code, told = _finish(_start(job.arguments(seed=0), place))
+    code, told, _ = _finish(_start(job.arguments(seed=0), place))
     if code:
         raise Damage(f"after {[by.name for by, _ in kills]} the same command ends in {code}: {told[-500:]}")
-    if contents(output) != new:
-        raise Damage(f"after {[by.name for by, _ in kills]} the same command gives another result")
-    return kills
+    for name, expected in contents(undisturbed.new).items():
+        if contents(output).get(name) != expected:
+            raise Damage(f"after {[by.name for by, _ in kills]} the same command gives another {name or job.output}")
+
+
+def _loaded(job: Job, path: Path) -> object:
+    """What an output holds, as its readers see it; a model's folder may hold more than its two files meanwhile."""
+    found = job.load(path)
+    if isinstance(found, torch.nn.Module):
+        return {name: tensor.numpy().tobytes() for name, tensor in found.state_dict().items()}
+    return contents(path) if isinstance(found, Data) else found
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    """The bytes of a file, or of all files in a folder; of a JSON document without the times that it tells."""
+    """The bytes of a file, or of a model's files; of a JSON document without the times that it tells."""
     if path.suffix == ".json":
-        return {"": json.dumps(_timeless(json.loads(path.read_text())), sort_keys=True).encode()}
+        return {"": json.dumps(_load_json(path), sort_keys=True).encode()}
     if path.is_dir():
-        return {one.name: one.read_bytes() for one in path.iterdir() if not one.name.endswith(".part")}
+        return {name: (path / name).read_bytes() for name in ("config.json", "model.safetensors")}
     return {"": path.read_bytes()}
-
-
-def _timeless(document: object) -> object:
-    if isinstance(document, dict):
-        return {key: _timeless(one) for key, one in document.items() if "seconds" not in key}
-    return [_timeless(one) for one in document] if isinstance(document, list) else document
 
 
 @dataclass(frozen=True)
@@ -261,9 +271,20 @@ def _start(arguments: list[str], place: Path) -> Process:
         os._exit(code if isinstance(code, int) else 0 if code is None else 1)
 
 
-def _finish(process: Process) -> tuple[int, str]:
-    _, status = os.waitpid(process.pid, 0)
-    return status, process.told.read_text(errors="replace") if process.told.exists() else ""
+def _wait_for(process: Process, seconds: float) -> None:
+    """Wait until a process has had the processor for so long, or has ended."""
+    while True:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        if fields[0] == "Z" or (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= seconds:
+            return
+        time.sleep(0.003)
+
+
+def _finish(process: Process) -> tuple[int, str, float]:
+    """Wait for the end of a process: its exit status, what it said, and its time on the processor."""
+    _, status, used = os.wait4(process.pid, 0)
+    told = process.told.read_text(errors="replace") if process.told.exists() else ""
+    return status, told, used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

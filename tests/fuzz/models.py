@@ -117,16 +117,10 @@ def _result(path: Path) -> object:
     """What a run found, without the time that it took."""
     if path.suffix == ".json":
         document = json.loads(path.read_text())
-        return json.dumps(_timeless(document), sort_keys=True)
+        return json.dumps(workshop.timeless(document), sort_keys=True)
     weights = path / "model.safetensors" if path.is_dir() else path
     tensors, _ = read_tensors(weights)
     return {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
-
-
-def _timeless(document: object) -> object:
-    if isinstance(document, dict):
-        return {key: _timeless(one) for key, one in document.items() if "seconds" not in key}
-    return [_timeless(one) for one in document] if isinstance(document, list) else document
 
 
 def _change_tensors(rng: random.Random, path: Path) -> str:

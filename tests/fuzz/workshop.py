@@ -79,6 +79,13 @@ def build(folder: Path) -> None:
         os.chdir(before)
 
 
+def timeless(document: object) -> object:
+    """A JSON document without the times that it tells."""
+    if isinstance(document, dict):
+        return {key: timeless(one) for key, one in document.items() if "seconds" not in key}
+    return [timeless(one) for one in document] if isinstance(document, list) else document
+
+
 def _leave_unfinished(state: str) -> None:
     """Write, in this folder, the checkpoint of a long run that was interrupted, and the result of one that was not."""
     run = command(*LONG_RUNS[state], "-o", RESULTS[state], "--checkpoint", state)

@@ -45,6 +45,8 @@ DTYPES = (
 )
 DTYPES += (torch.uint8, torch.bool, torch.complex64)
 NUMBERS = (float("nan"), float("inf"), -float("inf"), -1, 0, 1, 2, 24, 6e4, 3e38, 1e300, 2**62, 0.5)
+#: Settings that say how large something is: who asks for more than there is gets PyTorch's own error.
+SIZES = {"hidden_channels", "node_channels", "edge_channels", "top_k", "block_size"}
 EDGE = torch.tensor([[0, 1], [1, 2]])
 
 
@@ -371,7 +373,7 @@ def _odd_networkx(rng: random.Random) -> tuple[Any, str]:
 
 def _tamed(name: str, odd: Any) -> Any:
     """A value of a setting, but no wish for hours of work."""
-    if name in WORK and isinstance(odd, int | float) and odd > 3:
+    if name in WORK | SIZES and isinstance(odd, int | float) and odd > 3:
         return 3 if isinstance(odd, int) else 1.5
     return odd
 

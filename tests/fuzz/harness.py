@@ -254,6 +254,7 @@ def _remove(place: Path) -> None:
     """Remove a folder, whatever rights a case has left it with."""
     for root, folders, _ in os.walk(place):
         for name in folders:
-            with contextlib.suppress(OSError):
-                os.chmod(os.path.join(root, name), 0o700, follow_symlinks=False)
+            path = os.path.join(root, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
     shutil.rmtree(place, ignore_errors=True)

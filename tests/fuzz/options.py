@@ -174,7 +174,7 @@ def _output(rng: random.Random, place: Path, suffix: str) -> str:
     if rng.random() < 0.6:
         return f"out{suffix}"
     way = rng.randrange(10)
-    path = place / f"odd{suffix}"
+    path = place / f"odd-{rng.getrandbits(32):x}{suffix}"
     if way == 0:
         path.symlink_to("elsewhere")
     elif way == 1:

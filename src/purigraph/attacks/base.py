@@ -27,6 +27,7 @@ from purigraph.graph.perturbation import Perturbation
 from purigraph.losses import LossName
 from purigraph.model_checks import refuse_caches
 from purigraph.registry import Components
+from purigraph.seeds import read_seed
 from purigraph.settings import Configured, setting
 
 #: A graph with node features: a `Data`, or (x, graph) with any kind of graph that purigraph reads.
@@ -104,10 +105,13 @@ class Attack(Configured, ABC):
         refuse_caches(model)
         x, graph = _read(data)
         nodes, known = (tensor.to(graph.device) for tensor in read_targets(data, targets, labels, graph.num_nodes))
-        if restarts < 1:
-            raise InputError(f"restarts must be at least 1, not {restarts}.")
+        seed = read_seed(seed)
+        if not isinstance(restarts, int) or restarts < 1:
+            raise InputError(f"restarts must be a whole number, at least 1, not {restarts!r}.")
         limits = self.limits(Budget.of(budget), graph, nodes)
         if start is not None:
+            if not isinstance(start, Perturbation):
+                raise InputError(f"start must be a Perturbation, not a {type(start).__name__}.")
             # Before any work is done: a start that does not fit is the caller's mistake, not the attack's.
             start.check(graph)
             limits.check(start)

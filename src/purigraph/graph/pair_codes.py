@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any, overload
 
 import numpy as np
@@ -9,11 +11,30 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from purigraph.errors import GraphError
 from purigraph.kernels.sorted_lists import merge
 
-__all__ = ["decode", "encode", "merge"]
+__all__ = ["decode", "encode", "merge", "read_num_nodes"]
+
+#: With more nodes than this, the code of the last pair is beyond int64.
+MOST_NODES = math.isqrt(2**63 - 1)
 
 Integers = npt.NDArray[np.integer[Any]]
+
+
+def read_num_nodes(num_nodes: Any) -> int:
+    """Return a number of nodes as a Python integer.
+
+    Raises:
+        GraphError: If it is no whole number, negative, or so large that pairs have no codes.
+    """
+    try:
+        number = None if isinstance(num_nodes, bool) else operator.index(num_nodes)
+    except TypeError:
+        number = None
+    if number is None or not 0 <= number <= MOST_NODES:
+        raise GraphError(f"num_nodes must be a whole number from 0 to {MOST_NODES:,}, not {num_nodes!r}.")
+    return number
 
 
 @overload

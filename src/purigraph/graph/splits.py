@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 
 from purigraph.errors import GraphError, InputError
 from purigraph.graph.sparse_features import select_rows
+from purigraph.seeds import read_seed
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -72,7 +73,7 @@ def attach_split(
     if not 0 <= test_share < 1:
         raise InputError(f"test_share must be in [0, 1), not {test_share}.")
     labels = _labels(data)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(read_seed(seed))
     masks = {name: np.zeros(len(labels), dtype=bool) for name in MASKS}
     for label in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == label))

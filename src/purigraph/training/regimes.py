@@ -13,6 +13,7 @@ from purigraph import classifiers
 from purigraph.errors import InputError
 from purigraph.graph.splits import InductiveSplit
 from purigraph.registry import Registry
+from purigraph.seeds import read_seed
 from purigraph.training.adversarial import GraphAttack, adversarial
 from purigraph.training.run import TrainingResult, check_graphs
 from purigraph.training.self_training import self_training
@@ -69,6 +70,7 @@ def train(
         raise InputError(f"The regime {regime!r} takes {chosen.settings.__name__}, not {type(settings).__name__}.")
     if not isinstance(split, InductiveSplit):
         raise InputError(f"split must be an InductiveSplit (purigraph.graph.splits.inductive_split), not {split!r}.")
+    seed = read_seed(seed)
     check_graphs(split.train, split.validation)
     task = Task(_builder(classifier, split, hyper), split.train, split.validation, settings, seed, checkpoint, progress)
     return chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)

@@ -20,8 +20,8 @@ class TrainingSettings(Settings):
     """
 
     loss: LossName = setting("What is minimised, one of `purigraph.losses.names()`.", default="tanh-margin")
-    learning_rate: float = setting("Of Adam.", default=0.01, gt=0)
-    weight_decay: float = setting("Of Adam, on all parameters.", default=0.001, ge=0)
+    learning_rate: float = setting("Of Adam.", default=0.01, gt=0, le=1000)
+    weight_decay: float = setting("Of Adam, on all parameters.", default=0.001, ge=0, le=1000)
     epochs: int = setting("Training stops after so many epochs at the latest.", default=3000, ge=1)
     patience: int = setting("Stop after so many epochs without a lower validation loss.", default=200, ge=1)
     validate_every: int = setting("Validate every so many epochs.", default=1, ge=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from purigraph.metrics import ranking_scores
 from purigraph.progress import progress as show_progress
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.perturb import perturb
+from purigraph.seeds import read_seed
 from purigraph.settings import Settings, setting
 
 if TYPE_CHECKING:
@@ -52,8 +54,8 @@ class FitSettings(Settings):
     symmetry_passes: Literal[1, 2] = setting(
         "With 2, each direction comes from a pass with its own dropout mask.", default=1
     )
-    learning_rate: float = setting("Of Adam.", default=0.01, gt=0)
-    weight_decay: float = setting("Of Adam.", default=1e-4, ge=0)
+    learning_rate: float = setting("Of Adam.", default=0.01, gt=0, le=1000)
+    weight_decay: float = setting("Of Adam.", default=1e-4, ge=0, le=1000)
     batch_ratio: float | None = setting(
         "The share of pairs in every epoch's loss, for large graphs. None takes all.", default=None, gt=0, le=1
     )
@@ -159,8 +161,8 @@ class Training:
         *,
         seed: int = 0,
     ) -> None:
-        self.settings, self.seed = settings or FitSettings(), seed
-        self.generator = torch.Generator().manual_seed(seed)
+        self.settings, self.seed = settings or FitSettings(), read_seed(seed)
+        self.generator = torch.Generator().manual_seed(self.seed)
         x, graph = _inputs(data, "data")
         self.links = model.reset(x.shape[1], self.generator).to(device=x.device, dtype=x.dtype)
         self.task = _prepare(x, graph, data, validation, self.settings, self.generator)
@@ -208,13 +210,19 @@ class Training:
         settings, task = self.settings, self.task
         perturbed = perturb(task.graph, settings.injection, settings.masking, settings.reweighting, self.generator)
         loss = _loss(self.links.trainable(), task.features, perturbed, settings, self.dropout, self.generator)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise InputError(
+                f"The training loss became {value} in epoch {self.epochs_run + 1}: lower learning_rate or symmetry, or "
+                "scale the features down."
+            )
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
         self.epochs_run += 1
         if self.epochs_run % settings.validate_every == 0:
             self.validate()
-        return float(loss.detach())
+        return value
 
     def validate(self) -> None:
         """Score the model as it is and remember it if it is the best so far."""

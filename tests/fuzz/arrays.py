@@ -46,7 +46,7 @@ DTYPES = (
 DTYPES += (torch.uint8, torch.bool, torch.complex64)
 NUMBERS = (float("nan"), float("inf"), -float("inf"), -1, 0, 1, 2, 24, 6e4, 3e38, 1e300, 2**62, 0.5)
 #: Settings that say how large something is: who asks for more than there is gets PyTorch's own error.
-SIZES = {"hidden_channels", "node_channels", "edge_channels", "top_k", "block_size"}
+SIZES = {"in_channels", "hidden_channels", "node_channels", "edge_channels", "top_k", "block_size"}
 EDGE = torch.tensor([[0, 1], [1, 2]])
 
 
@@ -286,7 +286,7 @@ def _odd_tensor(rng: random.Random, base: Tensor) -> tuple[Any, str]:
     if way == 2:
         shape = rng.choice(((), (0,), (1,), (2, 0), (0, 6), (24, 0), (24, 1), (6, 24), (1, 2, 3), (2, 1), (3, 5)))
         return torch.from_numpy(np.resize(_plain(base), shape)), f"of shape {shape}"
-    if way == 3 and base.dim():
+    if way == 3 and base.dim() and base.layout == torch.strided:
         turned = rng.choice(
             (base.mT if base.dim() > 1 else base[::2], base[..., ::2], base[:-1], base.repeat_interleave(2, -1))
         )
@@ -298,7 +298,7 @@ def _odd_tensor(rng: random.Random, base: Tensor) -> tuple[Any, str]:
         return base.detach().clone().float().requires_grad_(), "that requires a gradient"
     if way == 6:
         return rng.choice((None, _plain(base), _plain(base).tolist(), "text", 3, [], {})), "that is no tensor"
-    if way == 7 and base.dim():
+    if way == 7 and base.dim() and base.layout == torch.strided:
         return base.expand(2, *base.shape)[0].as_strided(base.shape, [0] * base.dim()), "of one element over and over"
     changed = base.detach().clone()
     number = rng.choice(NUMBERS)

@@ -103,7 +103,7 @@ def _change(rng: random.Random, arrays: dict[str, Array]) -> str:
         return f"{key} of shape {shape}"
     if way == 4:
         arrays[key] = rng.choice(
-            (array.T, array[..., ::-1], array[:-1] if array.ndim else array, np.asfortranarray(array))
+            (array.T, np.atleast_1d(array)[..., ::-1], np.atleast_1d(array)[:-1], np.asfortranarray(array))
         )
         return f"{key} turned"
     if way == 5:

@@ -142,7 +142,8 @@ def _change_tensors(rng: random.Random, path: Path) -> str:
             tensors[name] = tensor.reshape(-1)[: rng.randrange(3)]
         elif way == 4 and tensor.numel():
             changed = tensor.clone()
-            changed.view(-1)[rng.randrange(tensor.numel())] += 1
+            at = rng.randrange(tensor.numel())
+            changed.view(-1)[at] = (changed.view(-1)[at] + 1).to(tensor.dtype)
             tensors[name] = changed
         elif way == 5 and tensor.is_floating_point():
             tensors[name] = torch.full_like(tensor, rng.choice((float("nan"), float("inf"), 3e38)))

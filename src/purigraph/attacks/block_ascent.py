@@ -60,7 +60,7 @@ class BlockAscent(Attack):
 
     epochs: int = setting("Steps.", default=400, ge=0)
     rounding: bool = setting("Whether the last steps bring the weights to whole flips.", default=True)
-    learning_factor: float = setting("Of the learning rate.", default=100.0, gt=0)
+    learning_factor: float = setting("Of the learning rate.", default=100.0, gt=0, le=1e9)
     final_samples: int = setting(
         "How many choices of whole flips are tried; the first takes those with the most weight.", default=20, ge=1
     )

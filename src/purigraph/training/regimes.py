@@ -21,6 +21,9 @@ from purigraph.training.settings import AdversarialSettings, TrainingSettings
 from purigraph.training.supervised import supervised
 from purigraph.training.task import Regime, Task
 
+#: A label beyond this is a mistake, and would be found only when memory is full.
+MOST_CLASSES = 100_000
+
 registry: Registry[Regime] = Registry("regime", "purigraph.regimes")
 names, register = registry.names, registry.register
 register("vanilla")(Regime(supervised, TrainingSettings))
@@ -82,7 +85,13 @@ def num_classes(split: InductiveSplit) -> int:
         split.train.y[split.train.train_mask],
         split.validation.y[split.validation.val_mask],
     ]
-    return int(torch.cat(labels).max()) + 1
+    largest = int(torch.cat(labels).max())
+    if largest >= MOST_CLASSES:
+        raise InputError(
+            f"data.y holds the label {largest}, so that a classifier would need an output for each of {largest + 1} "
+            f"classes; at most {MOST_CLASSES:,} are possible. Number the classes from 0."
+        )
+    return largest + 1
 
 
 def _builder(

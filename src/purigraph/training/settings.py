@@ -35,7 +35,7 @@ class AttackSettings(Settings):
     epochs: int = setting("Steps of the attack.", default=20, ge=1)
     block_size: int = setting("Pairs that the attack looks at.", default=1_000_000, ge=1)
     learning_factor: float | None = setting(
-        "Of the attack's learning rate. None: 100 for PRBCD, 20 times that for LRBCD.", default=None, gt=0
+        "Of the attack's learning rate. None: 100 for PRBCD, 20 times that for LRBCD.", default=None, gt=0, le=1e9
     )
     loss: LossName = setting("What the attack maximises.", default="tanh-margin")
     projection: Literal["greedy", "nearest"] = setting("Of LRBCD.", default="greedy")

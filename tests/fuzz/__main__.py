@@ -28,6 +28,8 @@ from fuzz.kinds import run_seed
 
 #: Cases of one process: what a case leaves behind in memory is then gone.
 CHUNK = 500
+#: How many failures for one reason are printed.
+SHOWN = 3
 
 
 class Report:
@@ -38,7 +40,7 @@ class Report:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.slowest: dict[str, Any] = {"seconds": 0.0}
         self.largest: dict[str, Any] = {"bytes": 0}
-        self.failures: list[dict[str, Any]] = []
+        self.failures: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
 
     def add(self, verdict: dict[str, Any]) -> None:
         self.outcomes[verdict["kind"]][verdict["outcome"]] += 1
@@ -46,10 +48,20 @@ class Report:
         self.slowest = max(self.slowest, verdict, key=lambda one: one["seconds"])
         self.largest = max(self.largest, verdict, key=lambda one: one["bytes"])
         if verdict["outcome"] == "failed":
-            self.failures.append(verdict)
+            self._show(verdict)
+
+    def _show(self, verdict: dict[str, Any]) -> None:
+        """Print a failure, unless `SHOWN` others were like it: one mistake fails many cases."""
+        alike = self.failures[f"{verdict['kind']}: {verdict['reason'][:40]}"]
+        alike.append(verdict)
+        if len(alike) <= SHOWN:
             print(
                 f"seed {verdict['seed']}  {verdict['kind']}: {verdict['reason']}\n    {verdict['description'][:300]!r}"
             )
+
+    @property
+    def failed(self) -> int:
+        return sum(map(len, self.failures.values()))
 
     @property
     def cases(self) -> int:
@@ -65,8 +77,12 @@ class Report:
         print(
             f"{self.cases:,} cases in {seconds:.0f} s; longest {self.slowest['seconds']:.1f} s (seed "
             f"{self.slowest.get('seed')}); largest growth {self.largest['bytes'] / 2**20:.0f} MB (seed "
-            f"{self.largest.get('seed')}); {len(self.failures)} failed."
+            f"{self.largest.get('seed')}); {self.failed} failed."
         )
+        if self.failures:
+            print("\nFailures by reason, each with its first seed:")
+        for reason, alike in sorted(self.failures.items(), key=lambda item: -len(item[1])):
+            print(f"{len(alike):>6,}  {reason}  (seed {alike[0]['seed']})")
 
 
 def main() -> int:
@@ -93,9 +109,7 @@ def main() -> int:
             for child, (file, chunk) in zip(children, files, strict=True):
                 _collect(report, child, file, chunk, good)
             spent = time.monotonic() - begun
-            print(
-                f"{report.cases:,} of {chosen.cases:,} cases, {len(report.failures)} failed, {spent:.0f} s", flush=True
-            )
+            print(f"{report.cases:,} of {chosen.cases:,} cases, {report.failed} failed, {spent:.0f} s", flush=True)
         report.print(time.monotonic() - begun)
         return 1 if report.failures else 0
 

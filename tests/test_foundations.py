@@ -46,7 +46,7 @@ def test_registry_finds_lists_and_explains() -> None:
     assert table.name_of(2) is None
     with pytest.raises(UnknownNameError, match=r"no thing named 'big-on'\. Did you mean 'big-one'.*one of: big-one"):
         table["big-on"]
-    with pytest.raises(ValueError, match="registered already"):
+    with pytest.raises(ValueError, match="already registered"):
         table.register("big-one")(2)
 
 
@@ -116,7 +116,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
             reader(tmp_path / "missing")
     with pytest.raises(ModelFileError, match="below can't be read: Not a directory"):
         read_json(bad / "below")
-    with pytest.raises(OSError, match=r"'.*bad/below'") as failed:  # not the temporary name
+    with pytest.raises(OSError, match=r"bad/below can't be written: Not a directory") as failed:  # not the temporary name
         write_json(bad / "below", {})
     assert failed.value.errno is not None
 
@@ -236,4 +236,4 @@ def test_all_errors_share_one_base() -> None:
     assert len(found) > 5
     for kind in found:
         assert issubclass(kind, errors.PurigraphError)
-        assert kind is errors.PurigraphError or issubclass(kind, ValueError | TypeError | RuntimeError)
+        assert kind is errors.PurigraphError or issubclass(kind, ValueError | TypeError | RuntimeError | OSError)

@@ -1,4 +1,4 @@
-"""The whole story on the embedded graph, in minutes: train, attack, purify, attack again through the purifier."""
+"""A complete example on the embedded graph, in minutes: train, attack, purify, attack through the purifier."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from purigraph.protection import protect
 from purigraph.purifiers import GPRGAE
 from purigraph.training import train
 
-#: The budget that the summary speaks of.
+#: The budget that the summary reports.
 MAIN_EPSILON = 0.25
 GRAPH = "synthetic-citation"
-#: Smaller than the paper's purifier and trained faster: a minute instead of ten, a few points weaker.
+#: Smaller than the purifier of the paper: trained in one minute instead of ten, but a few points weaker.
 PURIFIER_SHAPE: dict[str, Any] = {"node_channels": 64, "edge_channels": 128}
 PURIFIER_TRAINING: dict[str, Any] = {"learning_rate": 0.02, "validate_every": 20}
 
@@ -27,11 +27,11 @@ class Budgeted:
     """Accuracies under attack at one budget, as shares of the test nodes.
 
     Attributes:
-        epsilon: the budget relative to the edges at the test nodes.
-        flips: the number of edges that may be flipped.
-        attacked: the GCN under the attack made for it.
-        purified: the GCN under the same attack, the graph purified first.
-        protected_attacked: the protected GCN under an attack made through the purifier (adaptive).
+        epsilon: The budget relative to the edges at the test nodes.
+        flips: The number of edges that may be flipped.
+        attacked: The accuracy of the GCN under the attack made for it.
+        purified: The accuracy of the GCN under the same attack after purifying the graph.
+        protected_attacked: The accuracy of the protected GCN under an attack through the purifier (adaptive).
     """
 
     epsilon: float
@@ -43,7 +43,7 @@ class Budgeted:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo measured."""
+    """The results of the demo."""
 
     clean: float
     protected_clean: float
@@ -53,16 +53,16 @@ class DemoResult:
     seconds: float
 
     def main(self) -> Budgeted:
-        """The budget that the summary speaks of, or the middle one."""
+        """Return the budget that the summary reports, or the one closest to it."""
         return min(self.budgets, key=lambda one: abs(one.epsilon - MAIN_EPSILON))
 
     def won_back(self) -> float:
-        """The share of the accuracy lost to the attack that purification wins back."""
+        """Return the share of the accuracy lost to the attack that purification recovers."""
         lost = self.clean - self.main().attacked
         return (self.main().purified - self.main().attacked) / lost if lost > 0 else float("nan")
 
     def sentence(self) -> str:
-        """What it shows."""
+        """Return a summary of the results."""
         one = self.main()
         return (
             f"With {one.flips} edges flipped (epsilon {one.epsilon:g}) the GCN falls from {100 * self.clean:.1f} % to "
@@ -71,7 +71,7 @@ class DemoResult:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: the main budget's figures on top."""
+        """Return the results as JSON values, with the figures of the main budget at the top level."""
         one = self.main()
         return {
             "epsilon": one.epsilon,
@@ -100,13 +100,13 @@ def run_demo(
     """Run the demo.
 
     Args:
-        seed: of the split, the trainings and the attacks.
-        epsilons: the budgets.
-        purifier_epochs: training epochs of the purifier.
-        attack_epochs: of the attack on the plain GCN.
-        adaptive_epochs: of the attack through the purifier.
-        progress: Report on the error stream. Default: only what takes long.
-        say: told what is being done.
+        seed: The seed of the split, the trainings and the attacks.
+        epsilons: The budgets.
+        purifier_epochs: The number of training epochs of the purifier.
+        attack_epochs: The number of epochs of the attack on the plain GCN.
+        adaptive_epochs: The number of epochs of the attack through the purifier.
+        progress: Whether to report progress on the error stream. Default: only if it takes long.
+        say: Called with a sentence before each stage.
     """
     started = time.monotonic()
     split = inductive_split(datasets.load(GRAPH, seed=seed))
@@ -130,7 +130,7 @@ def run_demo(
     )
     purified = [model_accuracy(model, record.perturbation.apply(test)) for record in attacked.records]
     say("Attacking again, through the purifier, starting from the attack above.")
-    # It begins where the transferred attack ended, so it can't be the weaker of the two.
+    # It starts from the transferred attack, so it can't be weaker.
     adaptive = evaluate(
         model,
         test,

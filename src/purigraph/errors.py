@@ -1,23 +1,23 @@
-"""Everything purigraph raises on purpose, and what it warns of.
+"""The errors and warnings of purigraph.
 
-All are `ValueError`s (or `TypeError`/`RuntimeError` where that is what they are), so that code which knows
-nothing of purigraph can still catch them; all share `PurigraphError`, so that the command line can print
-them as one sentence instead of a traceback.
+All errors are also `ValueError`s (or `TypeError`, `RuntimeError`, `OSError` where appropriate), so code that does not
+know purigraph can catch them. All derive from `PurigraphError`, so the command line can print them as one sentence
+instead of a traceback.
 """
 
 from __future__ import annotations
 
 
 class PurigraphError(Exception):
-    """Base of all errors that purigraph raises on purpose."""
+    """Base class of all errors that purigraph raises on purpose."""
 
 
 class InputError(PurigraphError, ValueError):
-    """An argument has a value that can't be used."""
+    """An argument has an invalid value."""
 
 
 class GraphError(InputError):
-    """A graph is malformed: the message names the rows and the way out."""
+    """A graph is malformed: the message says where and how to fix it."""
 
 
 class BudgetError(InputError):
@@ -29,11 +29,19 @@ class UnknownNameError(InputError):
 
 
 class DatasetError(PurigraphError, RuntimeError):
-    """A dataset's files can't be had, or are not the files that they should be."""
+    """The files of a dataset are not available or not the expected ones."""
 
 
 class ModelFileError(PurigraphError, ValueError):
-    """A saved model is missing, damaged, foreign or does not match its configuration."""
+    """A saved model is missing, damaged, of an unknown format, or does not match its configuration."""
+
+
+class OutputError(PurigraphError, OSError):
+    """A file can't be written: the message names it, the reason and what would help. What was there is unchanged."""
+
+
+class OutOfMemoryError(PurigraphError, RuntimeError):
+    """The memory of the machine or of the device is not enough: the message says what would help."""
 
 
 class NotFittedError(PurigraphError, RuntimeError):
@@ -45,4 +53,8 @@ class UnsupportedModelError(PurigraphError, TypeError):
 
 
 class MaskedGradientWarning(UserWarning):
-    """An attack had no gradient to follow: the robustness that it shows may not be there."""
+    """An attack had no gradient to follow: the measured robustness may not be real."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint can't be written: the run goes on, but an interruption would lose its work."""

@@ -1,4 +1,4 @@
-"""Hashes of tensors and text: equal fingerprints mean equal contents."""
+"""Hashes of tensors and text: equal hashes mean equal contents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def fingerprint(*parts: Tensor | str) -> str:
-    """Return 64 hexadecimal digits that depend on every value, shape, dtype and layout of the tensors, and on the text.
+    """Return a hash (64 hexadecimal digits) of the values, shapes, dtypes and layouts of the tensors, and of the text.
 
     >>> fingerprint(torch.ones(2)) == fingerprint(torch.ones(2)), fingerprint(torch.ones(2)) == fingerprint("1 1")
     (True, False)

@@ -1,4 +1,4 @@
-"""Values derived from tensors, kept as long as the tensors are alive and unchanged."""
+"""Values derived from tensors, cached as long as the tensors are alive and unchanged."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ T = TypeVar("T")
 
 
 class Memo(Generic[T]):
-    """Remembers what was derived from the tensors seen last.
+    """A cache of values derived from the most recent tensors.
 
-    A tensor is recognised by being the same object, not written to since; nothing is compared and nothing is kept
-    alive. Copies and pickles of a memo are empty.
+    A tensor is recognised if it is the same object and has not been written to since; contents are not compared, and
+    tensors are not kept alive. Copies and pickles of a memo are empty.
 
     Args:
-        size: How many values are kept.
+        size: The number of cached values.
 
     >>> import torch
     >>> memo, x = Memo[str](), torch.ones(2)
@@ -31,18 +31,18 @@ class Memo(Generic[T]):
         self._entries: list[tuple[weakref.ref[Tensor], Any, T]] = []
 
     def get(self, tensor: Tensor, *context: object) -> T | None:
-        """Return what was put for this tensor, and the same context, or None."""
+        """Return the value cached for this tensor and context, or None."""
         for reference, state, value in self._entries:
             if reference() is tensor and state == _state(tensor, context):
                 return value
         return None
 
     def put(self, tensor: Tensor, value: T, *context: object) -> None:
-        """Keep a value for a tensor; `context` is whatever else it depends on, compared by equality."""
+        """Cache a value for a tensor; `context` is what else it depends on, compared by equality."""
         if tensor.is_inference():
-            return  # no writes to it are counted, so that it could not be told from what it was
+            return  # writes to it are not counted, so changes would go unnoticed
         entry = (weakref.ref(tensor, self._forget), _state(tensor, context), value)
-        # One assignment, so that another thread sees the entries before or after it.
+        # A single assignment, so other threads see the entries either before or after it.
         self._entries = [*self._entries, entry][-self._size :]
 
     def _forget(self, gone: weakref.ref[Tensor]) -> None:

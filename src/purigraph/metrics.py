@@ -1,4 +1,4 @@
-"""Accuracy, and the area under the ROC and the precision-recall curve, computed by one sort."""
+"""Accuracy, and the areas under the ROC and the precision-recall curve, computed with one sort."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> float:
-    """Return the share of rows whose largest logit is the label's; nan if there are no rows.
+    """Return the share of rows whose largest logit is that of the label; NaN if there are no rows.
 
     Shapes: logits (M, C), labels (M,).
     """
@@ -22,7 +22,7 @@ def ranking_scores(positive: Tensor, negative: Tensor) -> tuple[float, float]:
     Equal to scikit-learn's `roc_auc_score` and `average_precision_score`, ties included, but both come
     from one sort: $\\mathrm{AUC} = P(s^+ > s^-) + P(s^+ = s^-)/2$ and
     $\\mathrm{AP} = \\sum_t (R_t - R_{t-1}) P_t$ over the distinct thresholds t.
-    Both are nan if either side is empty. Shapes: positive (P,), negative (Q,).
+    Both are NaN if either side is empty. Shapes: positive (P,), negative (Q,).
     """
     if positive.numel() == 0 or negative.numel() == 0:
         return float("nan"), float("nan")
@@ -37,7 +37,7 @@ def ranking_scores(positive: Tensor, negative: Tensor) -> tuple[float, float]:
     gained = torch.diff(true_positives, prepend=zero)
     false_positives = seen - true_positives
     passed = torch.diff(false_positives, prepend=zero)
-    # The trapezoid between two thresholds counts a tie as one half.
+    # The trapezoidal rule between two thresholds counts a tie as one half.
     area = (passed * (true_positives - gained / 2)).sum()
     auc = float(area / (positive.numel() * negative.numel()))
     ap = float((gained * true_positives / seen).sum() / positive.numel())

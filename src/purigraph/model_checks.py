@@ -1,4 +1,4 @@
-"""What a model must not do if its answers are to depend on the graph that it is given."""
+"""Checks that the output of a model depends on the graph passed to it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from purigraph.errors import UnsupportedModelError
 
 
 def refuse_caches(model: object) -> None:
-    """Raise `UnsupportedModelError` if a layer of the model keeps the first graph that it sees (PyG's `cached=True`).
+    """Raise `UnsupportedModelError` if a layer of the model caches the first graph that it sees (PyG's `cached=True`).
 
-    Such a model looks perfectly robust: it never sees what was changed.
+    Such a model looks perfectly robust, as it never sees the changed graph.
     """
     if not isinstance(model, nn.Module):
         return
@@ -18,6 +18,6 @@ def refuse_caches(model: object) -> None:
         if getattr(layer, "cached", False) is True:
             where = f"layer {name!r} ({type(layer).__name__})" if name else type(layer).__name__
             raise UnsupportedModelError(
-                f"{where} has cached=True: it would keep the first graph it sees and never look at a purified or "
-                "attacked one. Build it with cached=False."
+                f"{where} has cached=True: it would cache the first graph it sees and ignore purified or attacked "
+                "ones. Build it with cached=False."
             )

@@ -1,9 +1,9 @@
 """Saving a trained module as `config.json` + `model.safetensors`, and loading it strictly.
 
-`huggingface_hub.ModelHubMixin` was looked at for this and left: it deletes a folder's `config.json` before it
-saves (a crash then destroys the older model too), takes any name that is no folder for a repository to
-download (a typing error becomes a network request), and adds 0.2 s to every import. The Hub is reached
-through that package's public functions instead, only when asked for by `hf://owner/name`.
+`huggingface_hub.ModelHubMixin` was considered but is not used: it deletes the `config.json` of a folder before saving
+(so a crash destroys the old model), treats any name that is not a folder as a repository to download (so a typo becomes
+a network request), and adds 0.2 s to every import. Instead, the Hub is accessed through the public functions of that
+package, and only for `hf://owner/name`.
 """
 
 from __future__ import annotations
@@ -16,39 +16,35 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from purigraph._version import __version__
-from purigraph.errors import ModelFileError, PurigraphError
-from purigraph.files import atomic_path, read_json, sha256, write_json
+from purigraph.errors import ModelFileError
+from purigraph.model_folders import CONFIG_FILE, WEIGHTS_FILE, check_folder, consistent, read_document, save_model, weights_path
+from purigraph.model_shapes import build_checked, check_finite
 from purigraph.registry import Components
 from purigraph.settings import Configured
-from purigraph.tensor_files import read_tensors
+from purigraph.tensor_files import read_tensor_file
 
 Self = TypeVar("Self", bound="Pretrained")
 P = TypeVar("P", bound="Pretrained")
 
-CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
 HUB = "hf://"
-
-_KEYS = {"purigraph_version", "class", "config", "dtype", "sha256"}
 
 
 class Pretrained(Configured, nn.Module, ABC):
-    """A configured module that can be saved to a folder and loaded back, bit by bit.
+    """A configured module that can be saved to a folder and loaded back bit-identically.
 
     The folder holds two files. `model.safetensors` has the module's `state_dict`; `config.json` has
 
-    - `purigraph_version` and `class`, what wrote it and which class it is;
-    - `config`, the module's settings, dimensions included: the module is built from them;
-    - `dtype`, of its floating-point tensors (null when they differ among themselves);
-    - `sha256` of the other file, so that two halves of different models are never taken for one;
-    - `training`, where it comes from, if that is known (see `provenance`).
+    - `purigraph_version` and `class`: the version that wrote it and the class of the module;
+    - `config`: the settings that the module is built from, including its dimensions;
+    - `dtype`: the dtype of its floating-point tensors (null if they have different ones);
+    - `sha256`: the hash of the other file, so files of different models are never combined;
+    - `training`: where the weights come from, if known (see `provenance`).
     """
 
-    #: The table of this kind of component.
+    #: The registry of this kind of component.
     registry: ClassVar[SavedComponents[Any] | None] = None
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -57,7 +53,7 @@ class Pretrained(Configured, nn.Module, ABC):
 
     @property
     def provenance(self) -> Mapping[str, Any] | None:
-        """Where the weights come from (settings of the training, seed, scores), or None: plain JSON values."""
+        """Return where the weights come from (training settings, seed, scores) as JSON values, or None if unknown."""
         return self._provenance
 
     @provenance.setter
@@ -66,88 +62,91 @@ class Pretrained(Configured, nn.Module, ABC):
 
     @classmethod
     def _identity(cls) -> str:
-        """Return what `class` says in the configuration; compared, never imported."""
+        """Return the value of `class` in the configuration; it is only compared, never imported."""
         name = None if cls.registry is None else cls.registry.name_of(cls)
         if cls.registry is None or name is None:
             return f"{cls.__module__}.{cls.__qualname__}"
         return f"{cls.registry.kind}/{name}"
 
     def extra_repr(self) -> str:
-        """Return the settings, for `print(model)`."""
+        """Return the settings for `print(model)`."""
         return ", ".join(f"{name}={value!r}" for name, value in self.settings.values().items())
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write `config.json` and `model.safetensors` to a folder, both or none; other files there stay.
+        """Write `config.json` and `model.safetensors` to a folder, both or neither; other files there are kept.
 
-        Both are written in full beside their places before either is moved there.
+        One rename switches from an old model to the new one: a process that is killed at any moment leaves a folder
+        that loads as either.
+
+        Raises:
+            ModelFileError: If the folder holds a `config.json` that purigraph did not write, or a model of another kind
+                (a classifier where a purifier is saved), or if a weight is not finite.
+            OutputError: If the files can't be written; an old model stays as it is.
         """
         target = Path(folder)
-        if target.exists() and not target.is_dir():
-            raise ModelFileError(f"{target} is a file: a model is saved to a folder.")
-        # A copy: torch may let tensors share memory (tied or sliced weights), safetensors does not.
+        check_folder(target, self._identity())
+        # Copied, as tensors may share memory in torch (tied or sliced weights), but not in safetensors.
         state = {name: tensor.detach().cpu().clone() for name, tensor in self.state_dict().items()}
+        check_finite(f"The model can't be saved to {target}", state)
         document: dict[str, Any] = {
             "purigraph_version": __version__,
             "class": self._identity(),
             "config": self.settings.to_json(),
             "dtype": _dtype_name(state),
         }
-        # The configuration is moved last: without it the folder is no model.
-        with atomic_path(target / CONFIG_FILE) as config, atomic_path(target / WEIGHTS_FILE) as weights:
-            save_file(state, weights)
-            document["sha256"] = sha256(weights)
-            if self.provenance is not None:
-                document["training"] = dict(self.provenance)
-            write_json(config, document)
+        save_model(target, document, state, None if self.provenance is None else dict(self.provenance))
 
     @classmethod
     def from_pretrained(cls: type[Self], folder: str | Path, *, revision: str | None = None) -> Self:
-        """Load what `save_pretrained` wrote, in evaluation mode.
+        """Load a module saved by `save_pretrained`, in evaluation mode.
 
         Args:
-            folder: A local folder (the network is not touched), or `hf://owner/name` for a repository on the
-                Hugging Face Hub.
-            revision: A branch, tag or commit of that repository.
+            folder: A local folder (without any network access), or `hf://owner/name` for a repository on the Hugging
+                Face Hub.
+            revision: A branch, tag or commit of that repository. Default: its main branch.
 
         Raises:
-            ModelFileError: The files are missing, damaged or foreign, belong to another class, or one of the
-                tensors is missing, superfluous or has another shape or dtype than the configuration says.
+            ModelFileError: If the files are missing, damaged, of an unknown format or of another class, or if a tensor
+                is missing, unexpected or does not have the shape or dtype given by the configuration.
         """
         if inspect.isabstract(cls) or cls is Pretrained:
             raise ModelFileError(
-                f"{cls.__name__} is an abstract base: call from_pretrained on the class that was "
-                "saved, or load of its package, which finds the class."
+                f"{cls.__name__} is an abstract base class: call from_pretrained on the class that was saved, or use "
+                "load of its package, which finds the class."
             )
         path = local_folder(folder, revision)
+        return consistent(path, lambda: cls._load(path))
+
+    @classmethod
+    def _load(cls: type[Self], path: Path) -> Self:
         document = read_document(path)
         if document["class"] != cls._identity():
             raise ModelFileError(
                 f"{path} holds a {document['class']}, not a {cls._identity()}: call from_pretrained on the "
                 "class that was saved."
             )
-        tensors, _ = read_tensors(path / WEIGHTS_FILE)
-        model = cls._from_config(document["config"], path)
+        weights = weights_path(path, document)
         dtype = _read_dtype(document["dtype"], path)
-        if dtype is not None:
-            model.to(dtype)
-        _check_tensors(path / WEIGHTS_FILE, expected=model.state_dict(), found=tensors)
-        if sha256(path / WEIGHTS_FILE) != document["sha256"]:
+        model = build_checked(cls, document["config"], dtype, path / CONFIG_FILE, weights)
+        found = read_tensor_file(weights)
+        if found.sha256 != document["sha256"]:
             raise ModelFileError(
-                f"{path / WEIGHTS_FILE} is not the file that {CONFIG_FILE} was saved with (its SHA-256 "
+                f"{weights} is not the file that {CONFIG_FILE} was saved with (its SHA-256 "
                 "differs): it is damaged or belongs to another model."
             )
-        model.load_state_dict(tensors, strict=True)
+        check_finite(str(weights), found.tensors)
+        model.load_state_dict(found.tensors, strict=True)
         model.provenance = document.get("training")
         return model.eval()
 
     def push_to_hub(
         self, repo_id: str, *, private: bool | None = None, commit_message: str = "Upload with purigraph"
     ) -> str:
-        """Upload both files to a Hugging Face Hub repository, made if need be; return the commit's address.
+        """Upload both files to a Hugging Face Hub repository (created if needed) and return the URL of the commit.
 
         Needs a login (`hf auth login`).
         """
-        from huggingface_hub import HfApi  # 0.2 s: only for those who use the Hub
+        from huggingface_hub import HfApi  # takes 0.2 s, so only imported if the Hub is used
 
         api = HfApi()
         repo_id = api.create_repo(repo_id, private=private, exist_ok=True).repo_id
@@ -155,30 +154,19 @@ class Pretrained(Configured, nn.Module, ABC):
             self.save_pretrained(folder)
             return str(api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=commit_message))
 
-    @classmethod
-    def _from_config(cls: type[Self], config: Mapping[str, Any], path: Path) -> Self:
-        try:
-            # The initial weights are overwritten at once: don't let them move the caller's random numbers.
-            with torch.random.fork_rng(devices=[]):
-                return cls(**config)
-        except (TypeError, ValueError, RuntimeError, PurigraphError) as error:
-            raise ModelFileError(
-                f"{path / CONFIG_FILE} does not describe a {cls.__name__} of purigraph {__version__}: {error}"
-            ) from error
-
 
 class SavedComponents(Components[P], Generic[P]):
-    """A table of components that can be saved."""
+    """A registry of components that can be saved."""
 
     def load(self, folder: str | Path, *, revision: str | None = None) -> P:
-        """Load a saved component of this kind, whichever it is.
+        """Load a saved component of this kind, whatever its class.
 
         Args:
             folder: A local folder, or `hf://owner/name` for a repository on the Hugging Face Hub.
-            revision: A branch, tag or commit of that repository.
+            revision: A branch, tag or commit of that repository. Default: its main branch.
 
         Raises:
-            ModelFileError: If there is no such folder, or its files are damaged, foreign or of another kind.
+            ModelFileError: If there is no such folder, or its files are damaged, of another kind or unknown.
         """
         path = local_folder(folder, revision)
         kind, _, name = read_document(path)["class"].partition("/")
@@ -190,28 +178,11 @@ class SavedComponents(Components[P], Generic[P]):
         return self[name].from_pretrained(path)
 
 
-def read_document(folder: str | Path) -> dict[str, Any]:
-    """Read and check a saved model's `config.json`: what `Pretrained` says it holds."""
-    path = Path(folder) / CONFIG_FILE
-    document = read_json(path)
-    if not isinstance(document, dict):
-        raise ModelFileError(f"{path} holds no JSON object: it was not written by purigraph.")
-    missing = sorted(_KEYS - document.keys())
-    if missing:
-        raise ModelFileError(f"{path} lacks {', '.join(missing)}: it was not written by purigraph.")
-    if not isinstance(document["class"], str) or not isinstance(document["config"], dict):
-        raise ModelFileError(
-            f"{path} is damaged or foreign: 'class' must be a string and 'config' an object, not "
-            f"{type(document['class']).__name__} and {type(document['config']).__name__}."
-        )
-    return document
-
-
 def local_folder(folder: str | Path, revision: str | None = None) -> Path:
-    """The folder that a model is in: as given, or downloaded from the Hub for `hf://owner/name`.
+    """Return the folder of a model: the given one, or one downloaded from the Hub for `hf://owner/name`.
 
     Raises:
-        ModelFileError: when it is not there, saying what a model is.
+        ModelFileError: If it does not exist; the message says what a model is.
     """
     name = str(folder)
     if name.startswith(HUB):
@@ -229,16 +200,16 @@ def local_folder(folder: str | Path, revision: str | None = None) -> Path:
 
 
 def _download(repo_id: str, revision: str | None) -> Path:
-    import huggingface_hub  # 0.2 s: only for those who use the Hub
+    import huggingface_hub  # takes 0.2 s, so only imported if the Hub is used
     from huggingface_hub.errors import HFValidationError
 
     try:
         return Path(
             huggingface_hub.snapshot_download(repo_id, revision=revision, allow_patterns=[CONFIG_FILE, WEIGHTS_FILE])
         )
-    except (OSError, HFValidationError) as error:  # all of the Hub's HTTP errors are OSErrors
+    except (OSError, HFValidationError) as error:  # all HTTP errors of the Hub are OSErrors
         reason = str(error).strip().split("\n")[0]
-        raise ModelFileError(f"{HUB}{repo_id} can't be had from the Hugging Face Hub: {reason}") from error
+        raise ModelFileError(f"{HUB}{repo_id} can't be downloaded from the Hugging Face Hub: {reason}") from error
 
 
 def _dtype_name(state: Mapping[str, Tensor]) -> str | None:
@@ -251,27 +222,5 @@ def _read_dtype(name: object, path: Path) -> torch.dtype | None:
         return None
     dtype = getattr(torch, name, None) if isinstance(name, str) else None
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise ModelFileError(f"{path / CONFIG_FILE}: {name!r} is no floating-point dtype of PyTorch.")
+        raise ModelFileError(f"{path / CONFIG_FILE}: {name!r} is not a floating-point dtype of PyTorch.")
     return dtype
-
-
-def _check_tensors(path: Path, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
-    missing = sorted(expected.keys() - found.keys())
-    superfluous = sorted(found.keys() - expected.keys())
-    if missing:
-        name = missing[0]
-        others = f" It holds {', '.join(superfluous)}, which is not expected." if superfluous else ""
-        raise ModelFileError(
-            f"{path} lacks the tensor {name!r} of shape {tuple(expected[name].shape)} "
-            f"({len(missing)} of {len(expected)} tensors are missing).{others}"
-        )
-    if superfluous:
-        raise ModelFileError(f"{path} holds tensors that the configuration has no place for: {', '.join(superfluous)}.")
-    for name, tensor in expected.items():
-        if found[name].shape != tensor.shape:
-            raise ModelFileError(
-                f"{path}: tensor {name!r} should have the shape {tuple(tensor.shape)}, "
-                f"but has {tuple(found[name].shape)}."
-            )
-        if found[name].dtype != tensor.dtype:
-            raise ModelFileError(f"{path}: tensor {name!r} should be {tensor.dtype}, but is {found[name].dtype}.")

@@ -1,7 +1,7 @@
-"""Progress of long work, by one rule: it is shown as soon as the work has taken some seconds, unless told otherwise.
+"""Progress reports of long work, shown by default once the work has taken some seconds.
 
-On a terminal it is a bar, elsewhere a plain line now and then; always on the error stream. `progress=True` shows it at
-once, `progress=False` never, and None, the default everywhere, only where the work turns out to be long.
+They are a bar on a terminal and occasional plain lines elsewhere, always on the error stream. `progress=True` shows
+them immediately, `progress=False` never, and None, the default everywhere, only if the work takes long.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-#: How long work must take before its progress is shown without being asked for.
+#: The number of seconds before progress is shown by default.
 PATIENCE_SECONDS = 5.0
 
 
 class Reporter:
-    """What a loop calls once per step. This base says nothing, so that loops never ask whether to report."""
+    """Called by a loop once per step. This base class does nothing, so loops need not check whether to report."""
 
     def update(self, done: int, **values: float) -> None:
-        """Report that `done` steps are finished, with the loop's current figures."""
+        """Report that `done` steps are finished, with the current figures of the loop."""
 
     def close(self) -> None:
-        """Clear away what was drawn."""
+        """Remove the progress bar, if any."""
 
 
 class _Bar(Reporter):
@@ -48,7 +48,7 @@ class _Bar(Reporter):
 
 
 class _Lines(Reporter):
-    """A line every `seconds`, and one for the last step."""
+    """Prints a line every `seconds`, and one for the last step."""
 
     def __init__(self, console: Console, title: str, total: int, seconds: float = 10.0) -> None:
         self._console, self._title, self._total, self._seconds = console, title, total, seconds
@@ -68,7 +68,7 @@ class _Lines(Reporter):
 
 
 class _Patient(Reporter):
-    """Says nothing until the work has taken `seconds`, then becomes a bar or lines."""
+    """Prints nothing until the work has taken `seconds`, then becomes a bar or lines."""
 
     def __init__(self, console: Console, title: str, total: int, seconds: float) -> None:
         self._console, self._title, self._total = console, title, total
@@ -89,12 +89,12 @@ class _Patient(Reporter):
 
 @contextmanager
 def progress(title: str, total: int, show: bool | None = None) -> Iterator[Reporter]:
-    """Report on a loop of `total` steps, on the error stream.
+    """Report the progress of a loop of `total` steps on the error stream.
 
     Args:
-        title: What is being done.
-        total: How many steps there are.
-        show: True from the first step on, False never, None as soon as it has taken `PATIENCE_SECONDS`.
+        title: The name of the work.
+        total: The number of steps.
+        show: True to report from the first step, False to never report. Default: after `PATIENCE_SECONDS`.
 
     >>> with progress("counting", 3) as report:
     ...     for step in range(3):

@@ -1,4 +1,4 @@
-"""A classifier behind a purifier, as one module that can be used, attacked and saved like any other."""
+"""A classifier behind a purifier, as a single module that can be used, attacked and saved like any other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Protected(nn.Module):
     """A classifier that sees every graph through a purifier; differentiable end to end.
 
     `forward(x, edge_index, edge_weight=None, ...)` purifies the graph, then calls the classifier with the purified
-    edges and weights and whatever else was given. Made by `protect`, which checks that the two fit.
+    edges and weights and all other arguments. Create it with `protect`, which checks that the two are compatible.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class Protected(nn.Module):
     def relaxed(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor, *args: Any, **kwargs: Any
     ) -> Any:
-        """Return the output where edges are there only in part, to the shares `presence` (M,); see `Purifier.relaxed`.
+        """Return the output for partially present edges, by `presence` (M,); see `Purifier.relaxed`.
 
-        Attacks search for their flips here. With presences of 0 and 1 it is `forward` on the edges that are there.
+        Attacks optimise their flips on this. If all presences are 0 or 1, it is `forward` on the present edges.
         """
         return self._classify(x, *self.purifier.purify_edges(x, edge_index, edge_weight, presence), *args, **kwargs)
 
@@ -51,22 +51,22 @@ class Protected(nn.Module):
         return self.classifier(x, edge_index, *args, **{self.weight_arg: weight}, **kwargs)
 
     def unprotected(self) -> nn.Module:
-        """Return the classifier alone, called as this model is: what a transferred attack is found on."""
+        """Return the classifier alone, with the signature of this model; transferred attacks are made on it."""
         return Unprotected(self.classifier, self.weight_arg)
 
     def with_purifier(self, purifier: Purifier) -> Protected:
-        """Return the same classifier behind another purifier (say, with other settings)."""
+        """Return the same classifier behind another purifier (for example, with other settings)."""
         return Protected(self.classifier, purifier, self.weight_arg, self.threshold)
 
     def extra_repr(self) -> str:
-        """Shown beside the two parts."""
+        """Return the text that `repr` shows next to the two parts."""
         return f"threshold={self.threshold}" if self.threshold is not None else f"weight_arg={self.weight_arg!r}"
 
 
 class Unprotected(nn.Module):
-    """A classifier called as `(x, edge_index, edge_weight=None)`, under whatever name it takes the weights.
+    """A classifier called as `(x, edge_index, edge_weight=None)`, whatever the name of its weight argument.
 
-    One that takes none sees the edges whose weight is above 0; nothing flows back to the weights then.
+    A classifier that takes no weights sees the edges with a weight above 0; the weights then have no gradient.
     """
 
     def __init__(self, classifier: nn.Module, weight_arg: str | None) -> None:
@@ -84,7 +84,7 @@ class Unprotected(nn.Module):
         return self.classifier(x, kept, *args, **kwargs)
 
     def extra_repr(self) -> str:
-        """Shown beside the classifier."""
+        """Return the text that `repr` shows next to the classifier."""
         return f"weight_arg={self.weight_arg!r}"
 
 
@@ -100,12 +100,12 @@ def protect(
     Args:
         classifier: Any PyG-style model called as `classifier(x, edge_index, ..., edge_weight=...)`.
         purifier: A fitted purifier.
-        weight_arg: The name under which the classifier takes edge weights.
-        threshold: For models that take no weights (plain GAT, SAGE, GIN): edges whose purified weight is below it are
-            removed instead. Removal has no gradient: attack such a model through another one.
+        weight_arg: The name of the classifier's edge weight argument.
+        threshold: For models that take no weights (plain GAT, SAGE, GIN), edges with a purified weight below this are
+            removed instead. Removal has no gradient: to attack such a model, transfer attacks from another one.
 
     Raises:
-        UnsupportedModelError: If the classifier would not see the purified graph, with the reason and the way out.
+        UnsupportedModelError: If the classifier would not see the purified graph; the message says why and what to do.
         NotFittedError: If the purifier has not been fitted.
 
     >>> import purigraph as pg
@@ -116,7 +116,7 @@ def protect(
     """
     if not isinstance(purifier, Purifier):
         raise InputError(
-            f"The purifier is a {type(purifier).__name__}: give a fitted one, say purigraph.purifiers.load(folder)."
+            f"The purifier is a {type(purifier).__name__}: pass a fitted one, e.g. purigraph.purifiers.load(folder)."
         )
     if not purifier.is_fitted:
         raise NotFittedError(
@@ -141,7 +141,7 @@ def _require_weights(classifier: nn.Module, weight_arg: str) -> None:
             f"{type(classifier).__name__}.forward takes no {weight_arg!r} (it takes {', '.join(parameters)}): name its "
             f"weight argument with weight_arg=..., or {way_out}."
         )
-    # PyG's ready-made models all accept `edge_weight`; those that can't use it drop it without a word.
+    # All ready-made models of PyG accept `edge_weight`; those that can't use it silently ignore it.
     if weight_arg == "edge_weight" and getattr(classifier, "supports_edge_weight", True) is False:
         raise UnsupportedModelError(
             f"{type(classifier).__name__} accepts edge_weight but ignores it (supports_edge_weight=False): {way_out}."

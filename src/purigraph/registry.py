@@ -1,7 +1,7 @@
-"""Names for components: one table per kind, used by the API, the command line and the contract tests.
+"""Registries: one table of names per kind of component, used by the API, the command line and the contract tests.
 
-Every kind has the same verbs: `names()` lists what there is, `create(name, ...)` makes one, `load(folder)` reads one
-that was saved (see `purigraph.pretrained`), `register(name)` adds one.
+Every kind has the same functions: `names()` lists the components, `create(name, ...)` creates one, `load(folder)` loads
+a saved one (see `purigraph.pretrained`), and `register(name)` adds one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ C = TypeVar("C", bound=Configured)
 
 
 def canonical(name: str) -> str:
-    """Return the one spelling of a name: lower case, with `-` for `_`."""
+    """Return the canonical spelling of a name: lower case, with `-` instead of `_`."""
     if not isinstance(name, str):
         raise InputError(f"A name is a text, not {name!r}.")
     return name.strip().lower().replace("_", "-")
@@ -30,9 +30,9 @@ class Registry(Generic[T]):
     """A table from names to items of one kind.
 
     Args:
-        kind: What the items are, for messages: "attack".
-        group: The entry-point group through which other packages add theirs: "purigraph.attacks". An entry is
-            imported when its name is first asked for.
+        kind: What the items are, for messages; for example, "attack".
+        group: The entry-point group through which other packages add items; for example, "purigraph.attacks". An entry
+            is imported when its name is first used.
 
     >>> fruits: Registry[int] = Registry("fruit", "orchard.fruits")
     >>> @fruits.register("sour-cherry")
@@ -48,12 +48,12 @@ class Registry(Generic[T]):
         self._items: dict[str, T] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
-        """Return a decorator that enters its argument under `name`."""
+        """Return a decorator that registers its argument under `name`."""
         key = canonical(name)
 
         def enter(item: T) -> T:
             if key in self._items:
-                raise ValueError(f"{self.kind} {key!r} is registered already")
+                raise ValueError(f"{self.kind} {key!r} is already registered.")
             self._items[key] = item
             return item
 
@@ -64,7 +64,7 @@ class Registry(Generic[T]):
         return sorted(self._items.keys() | _foreign(self.group).keys())
 
     def name_of(self, item: object) -> str | None:
-        """Return the name that an item is registered under, or None."""
+        """Return the name of a registered item, or None."""
         return next((name for name in self.names() if self[name] is item), None)
 
     def __getitem__(self, name: str) -> T:
@@ -74,7 +74,7 @@ class Registry(Generic[T]):
             if entry is None:
                 raise self._unknown(name)
             item = entry.load()
-            # Importing the package may have entered it by the decorator as well.
+            # Importing the package may also have registered it through the decorator.
             self._items.setdefault(key, item)
         return self._items[key]
 
@@ -96,10 +96,10 @@ class Components(Registry[type[C]], Generic[C]):
     """A table from names to classes of `Configured` components."""
 
     def create(self, component: str | type[C] | C, /, *args: Any, **settings: Any) -> C:
-        """Return a component by its name or class and its settings; one that is made already is returned as it is.
+        """Return a component given its name or class and its settings; an existing component is returned unchanged.
 
         Raises:
-            UnknownNameError: If there is no such name; the message lists those that there are.
+            UnknownNameError: If there is no such name; the message lists the known ones.
             InputError: If a setting is unknown or has a value that is not allowed.
         """
         if isinstance(component, str):
@@ -107,11 +107,11 @@ class Components(Registry[type[C]], Generic[C]):
         if isinstance(component, type):
             return component(*args, **settings)
         if args or settings:
-            raise InputError(f"{component!r} has its settings already: {', '.join(settings)} can't be changed.")
+            raise InputError(f"{component!r} already has its settings: {', '.join(settings)} can't be changed.")
         return component
 
 
 @cache
 def _foreign(group: str) -> dict[str, EntryPoint]:
-    """The entries of other packages; looked up once, as that searches the whole installation."""
+    """Return the entries of other packages; cached, as the lookup searches the whole installation."""
     return {canonical(entry.name): entry for entry in entry_points(group=group)}

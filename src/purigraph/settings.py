@@ -1,6 +1,6 @@
-"""Settings, once: how everything that can be adjusted declares, checks, documents, compares and saves its settings.
+"""Settings: how they are declared, checked, documented, compared and saved throughout the library.
 
-There are two users of it. A plain group of settings is a `Settings`:
+There are two ways to use this module. A plain group of settings is a `Settings`:
 
 >>> class Schedule(Settings):
 ...     "How long to train."
@@ -21,8 +21,8 @@ arguments of its constructor and read-only attributes of the object.
 >>> Counter(step=2).step, Counter(step=2).settings
 (2, Counter(step=2))
 
-In both, a default is stated once, bounds hold however the object is made, and the meaning of each setting is appended
-to the docstring, printed by the command line and written to the API page.
+In both cases, a default is stated once, bounds are always checked, and the meaning of each setting is appended to the
+docstring, printed by the command line and written to the API page.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def setting(
     """Declare a setting.
 
     Args:
-        doc: What it means, as a sentence.
-        default: Its default value. Without one, the setting must be given.
-        kw_only: False lets it be given by position as well.
-        gt: A bound that the value must exceed.
-        ge: The smallest value.
-        lt: A bound that the value must stay below.
-        le: The largest value.
-        multiple_of: What an integer must be a multiple of.
+        doc: The meaning of the setting, as a sentence.
+        default: The default value. Without one, the setting is required.
+        kw_only: Whether it can only be passed by keyword, not by position.
+        gt: The exclusive lower bound.
+        ge: The inclusive lower bound.
+        lt: The exclusive upper bound.
+        le: The inclusive upper bound.
+        multiple_of: The number that an integer must be a multiple of.
     """
     bounds = {"gt": gt, "ge": ge, "lt": lt, "le": le, "multiple_of": multiple_of}
     given: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
@@ -73,13 +73,13 @@ def setting(
 
 
 class Settings(BaseModel):
-    """Base of all groups of settings: immutable, every field typed, bounded and documented, unknown names refused.
+    """Base class of all groups of settings: immutable, with typed, bounded and documented fields; no unknown names.
 
     Raises:
         InputError: If a setting is unknown, missing, or has a value that is not allowed.
     """
 
-    # Strict: 3.7 epochs, "5" or True are mistakes, not numbers of epochs.
+    # Strict, as 3.7, "5" or True are mistakes, not numbers of epochs.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
     def __init__(self, /, **values: Any) -> None:
@@ -94,7 +94,7 @@ class Settings(BaseModel):
         cls.__doc__ = _with_arguments(inspect.cleandoc(cls.__doc__ or ""), cls)
 
     def replace(self: S, **changes: Any) -> S:
-        """Return the same settings with some of them changed, checked again."""
+        """Return a copy with some settings changed; all are checked again."""
         return type(self)(**{**self.values(), **changes})
 
     def values(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Settings(BaseModel):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the settings by name, as plain JSON values."""
+        """Return the settings by name as JSON values."""
         return self.model_dump(mode="json")
 
     def __repr__(self) -> str:
@@ -113,15 +113,15 @@ class Settings(BaseModel):
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(setting,))
 class Configured:
-    """Base of components whose constructor takes exactly the settings that the class declares.
+    """Base class of components whose constructor takes exactly the settings that the class declares.
 
-    A subclass inherits the settings of its bases and may declare them again with other defaults. Work that has to be
-    done when an object is made belongs in `_build`, which finds all settings in place.
+    A subclass inherits the settings of its base classes and may redeclare them with other defaults. Initialisation
+    belongs in `_build`, which is called after all settings are set.
     """
 
-    #: The class of `settings`, made from the declared fields.
+    #: The class of `settings`, created from the declared fields.
     settings_class: ClassVar[type[Settings]] = Settings
-    #: Settings that make a small object, which works but in a moment: for trials and for the contract tests.
+    #: Settings of a small and fast object, for trials and the contract tests.
     trial_settings: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -135,7 +135,7 @@ class Configured:
             __base__=_most_derived(bases),
             __module__=cls.__module__,
             __doc__=None,
-            __qualname__=f"{cls.__qualname__}.settings_class",  # so that pickle finds it
+            __qualname__=f"{cls.__qualname__}.settings_class",  # for pickle
             **declared,
         )
         for name, field in fields.items():
@@ -149,7 +149,7 @@ class Configured:
         positional = [name for name, field in kind.settings_class.model_fields.items() if field.kw_only is False]
         if len(args) > len(positional):
             raise InputError(
-                f"{kind.__name__} takes {len(positional)} positional arguments, not {len(args)}: name its settings, "
+                f"{kind.__name__} takes {len(positional)} positional arguments, not {len(args)}: name the settings, "
                 f"{kind.__name__}({', '.join(f'{name}=...' for name in kind.settings_class.model_fields)})."
             )
         given = dict(zip(positional, args, strict=False))
@@ -157,25 +157,25 @@ class Configured:
         if twice:
             raise InputError(f"{kind.__name__}: {', '.join(twice)} is given twice, by position and by name.")
         settings = kind.settings_class(**given, **values)
-        super().__init__()  # of PyTorch's Module, where a component is one
+        super().__init__()  # that of PyTorch's Module, if the component is one
         self._settings = settings
         self._build()
 
     def _build(self) -> None:
-        """Make what the object consists of; called once, with all settings in place."""
+        """Initialise the object; called once, after all settings are set."""
 
     @property
     def settings(self) -> Any:
-        """The settings, as one immutable value: an instance of `settings_class`."""
+        """Return the settings as one immutable value, an instance of `settings_class`."""
         return self._settings
 
     def replace(self: C, **changes: Any) -> C:
-        """Return a new object of this class with some settings changed."""
+        """Return a new object of the same class with some settings changed."""
         return type(self)(**{**self.settings.values(), **changes})
 
 
 def describe(kind: type[Settings], *, leave_out: Sequence[str] = ()) -> Iterator[tuple[str, str, str, str]]:
-    """Yield name, type, default (empty if there is none) and meaning of every setting."""
+    """Yield the name, type, default (empty if there is none) and meaning of every setting."""
     for name, field in kind.model_fields.items():
         if name not in leave_out:
             default = "" if field.is_required() else repr(field.default)
@@ -183,7 +183,7 @@ def describe(kind: type[Settings], *, leave_out: Sequence[str] = ()) -> Iterator
 
 
 def what_was_meant(name: str, known: Sequence[str]) -> str:
-    """Return the end of a sentence about an unknown name: the one that was probably meant, or all that there are."""
+    """Return the end of a sentence about an unknown name: the name that was probably meant, and all known names."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}? It has: {', '.join(known)}." if close else f"it has: {', '.join(known)}."
 
@@ -210,12 +210,12 @@ def _explained(kind: type[Settings], error: ValidationError) -> PurigraphError:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers are numbers."""
+    """Convert a NumPy scalar to a Python number."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _hints(cls: type, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
-    """Resolve the annotations of these fields alone: others may name what is imported for type checkers only."""
+    """Resolve only the annotations of these fields: others may use imports that exist only for type checkers."""
     annotations = {name: hint for name, hint in inspect.get_annotations(cls).items() if name in fields}
     missing = fields.keys() - annotations.keys()
     if missing:
@@ -226,7 +226,7 @@ def _hints(cls: type, fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
 
 
 def _most_derived(bases: Sequence[type[Settings]]) -> type[Settings]:
-    """The settings of the nearest base: they hold those of its bases already."""
+    """Return the settings class of the nearest base, which includes those of its own bases."""
     return bases[0] if bases else Settings
 
 
@@ -246,7 +246,7 @@ def _signature(kind: type[Settings]) -> inspect.Signature:
 
 
 def _with_arguments(doc: str, kind: type[Settings]) -> str:
-    """Append the settings to a docstring, in place of those that a base's docstring had."""
+    """Append the settings to a docstring, replacing those of a base class."""
     doc = doc.partition("\n\nArgs:\n")[0]
     lines = [
         f"    {name} ({type_name}): {meaning}{f' Default: {default}.' if default else ''}"
@@ -256,7 +256,7 @@ def _with_arguments(doc: str, kind: type[Settings]) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    """A type as a person would write it."""
+    """Return a type as it would be written in code."""
     if get_origin(annotation) is Annotated:
         return _type_name(get_args(annotation)[0])
     if get_origin(annotation) is Literal:

@@ -1,4 +1,4 @@
-"""Tables, once: for a terminal, for `print`, and as Markdown."""
+"""Tables for the terminal, for `print` and as Markdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-# Text that does not fit is broken into lines of at least this many characters.
+# Text that does not fit is wrapped into lines of at least this many characters.
 _LEAST_TEXT = 24
 
 
@@ -19,15 +19,15 @@ _LEAST_TEXT = 24
 class Table:
     """A title, columns, rows and notes.
 
-    Figures are aligned to the right and never broken: on a narrow terminal, headings are.
+    Numbers are right-aligned and never wrapped; on a narrow terminal, headings are wrapped instead.
 
     Attributes:
-        title: Above the table.
+        title: The title above the table.
         columns: The headings.
         rows: One cell per column; anything that can be printed.
         notes: Lines below the table.
-        text_columns: How many columns, from the left, hold text and are aligned to the left.
-        strong: The rows that stand out, by index.
+        text_columns: The number of columns, from the left, that hold text and are left-aligned.
+        strong: The indices of highlighted rows.
     """
 
     title: str
@@ -38,7 +38,7 @@ class Table:
     strong: Sequence[int] = field(default=())
 
     def render(self, width: int) -> RichTable:
-        """Return the table laid out for a terminal of so many characters."""
+        """Return the table laid out for a terminal of `width` characters."""
         cells = [[str(cell) for cell in row] for row in self.rows]
         widths = self._widths(width)
         gaps = len(self.columns) - 1
@@ -58,9 +58,9 @@ class Table:
         return table
 
     def print(self) -> None:
-        """Print to the standard output, as wide as the terminal allows."""
+        """Print to standard output, as wide as the terminal allows."""
         console = Console()
-        # What does not fit a narrow terminal is wrapped by the terminal itself, not cut off.
+        # On a terminal that is too narrow, lines are wrapped by the terminal itself, not cut off.
         width = max(console.width, self._least_width(console.width))
         Console(width=width).print(self.render(console.width), crop=False)
 
@@ -80,7 +80,7 @@ class Table:
         return capture.get().rstrip()
 
     def _widths(self, width: int) -> list[int]:
-        """The columns' widths: no figure is broken, and text only in the widest column, if it would not fit."""
+        """Return the column widths: numbers are never wrapped, text only in the widest column if it does not fit."""
         columns = zip(self.columns, *([str(cell) for cell in row] for row in self.rows), strict=True)
         widths = [max(len(text) for text in (name[:4], *cells)) for name, *cells in columns]
         excess = sum(widths) + len(widths) + 1 - width
@@ -94,7 +94,7 @@ class Table:
 
 
 def _widen(widths: list[int], headings: Sequence[str], spare: int) -> None:
-    """Give spare width to headings: first to those whose words are broken, then to those that take most lines."""
+    """Give spare width to headings: first to those with broken words, then to those with the most lines."""
 
     def need(index: int) -> tuple[bool, float]:
         words = headings[index].split()

@@ -22,7 +22,7 @@ def interrupted(*arguments: object) -> Result:
     ("kept", "line"),
     [
         (None, "purigraph: interrupted.\n"),
-        (False, "purigraph: interrupted. Nothing was kept in {} yet: the same command starts again.\n"),
+        (False, "purigraph: interrupted. Nothing was saved in {} yet: the same command starts again.\n"),
         (True, "purigraph: interrupted. The same command resumes from {}.\n"),
     ],
 )

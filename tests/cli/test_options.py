@@ -20,7 +20,7 @@ from purigraph.graph.perturbation import Perturbation
     ("arguments", "message"),
     [
         (["-a", "dice", "--epochs", "2"], "dice has no epochs.*add_share"),
-        (["--epochs", "3", "--set", "epochs=9"], "--set epochs=9 says again what --epochs says"),
+        (["--epochs", "3", "--set", "epochs=9"], "--set epochs=9 repeats the setting of --epochs"),
         (["--set", "loss=margin", "--set", "loss=margin"], "an earlier --set"),
         (["--worst", "-a", "nonsense"], "--attack can't be applied"),
         (["--worst", "--transfer"], "--transfer can't be applied"),
@@ -39,7 +39,7 @@ from purigraph.graph.perturbation import Perturbation
         (["--set", "attack=dice"], "no setting 'attack'"),
         (["--set", "budget=absolute"], "no setting 'budget'"),
         (["--device", "nonsense"], "Device 'nonsense' can't be used"),
-        (["--budget-kind", "everything"], "--budget-kind is one of incident"),
+        (["--budget-kind", "everything"], "--budget-kind must be one of incident"),
         (["--budget-kind", "absolute"], "give it as --epsilon"),
         (["--budget-kind", "absolute", "--epsilon", "0.5"], "whole number of flips"),
         (["--preset", "paper"], "for datasets, not for the file"),
@@ -95,13 +95,13 @@ def test_the_presets_are_the_papers(transfer: bool, workshop: Workshop, monkeypa
     with pytest.raises(Built) as found:
         invoke(*arguments, *(["--transfer"] if transfer else []))
     assert found.value.args[0] == {**paper_settings("prbcd", "pubmed", on_gpr_gae=not transfer), "block_size": 3}
-    refused("leave --epochs out", *arguments, "--epochs", 4)
+    refused("omit --epochs", *arguments, "--epochs", 4)
     refused("no settings for 'dice'", *arguments, "-a", "dice")
 
 
 def test_train_and_fit_refuse_what_they_would_ignore(workshop: Workshop, tmp_path: Path) -> None:
     train = ["train", workshop.graph, "-o", tmp_path / "m"]
-    refused("--profile is of adversarial training", *train, "--profile", "paper")
+    refused("--profile only applies to adversarial training", *train, "--profile", "paper")
     refused("no regime named 'nonsense'", *train, "--regime", "nonsense")
     refused(
         "gcn, vanilla, has no setting 'epoch': did you mean 'epochs'.*hidden_channels.*patience",
@@ -109,8 +109,8 @@ def test_train_and_fit_refuse_what_they_would_ignore(workshop: Workshop, tmp_pat
         "--set",
         "epoch=3",
     )
-    refused("leave it out", "fit", workshop.graph, "-o", tmp_path / "m", "--set", "in_channels=99")
-    refused("says again", "fit", workshop.graph, "-o", tmp_path / "m", "--epochs", 2, "--set", "epochs=3")
+    refused("omit it", "fit", workshop.graph, "-o", tmp_path / "m", "--set", "in_channels=99")
+    refused("repeats the setting", "fit", workshop.graph, "-o", tmp_path / "m", "--epochs", 2, "--set", "epochs=3")
     short = ["--set", "epochs=11", "--set", "clean_epochs=10"]
     report = json.loads(invoke(*train, "--regime", "Adversarial", *short, "--json"))
     assert report["settings"]["attack"]["block_size"] == 50_000  # the profile for a CPU

@@ -20,7 +20,7 @@ def test_the_split_is_the_one_of_the_training(workshop: Workshop, tmp_path: Path
     assert (by_itself["seed"], by_itself["attack_seeds"]) == (3, [0])
     named = json.loads(invoke(*evaluate, "--seed", 3, "--json"))
     assert named["clean"] == by_itself["clean"]
-    refused("trained with --seed 3.*Leave --seed out", *evaluate, "--seed", 0)
+    refused("trained with --seed 3.*Omit --seed", *evaluate, "--seed", 0)
     refused("trained with --seed 3", "attack", *evaluate[1:], "-o", tmp_path / "f.safetensors", "--seed", 4)
 
 
@@ -47,7 +47,7 @@ def test_files_with_several_splits(workshop: Workshop, tmp_path: Path) -> None:
     refused("trained with --split 1", "attack", workshop.splits, "-c", gcn, "-o", flips, "--split", 0)
     refused("holds 2 splits, numbers 0 to 1", "train", workshop.splits, "-o", gcn, "--split", 2)
     refused("holds one split", "train", workshop.graph, "-o", gcn, "--split", 1)
-    refused("chosen by --seed", "train", "cora", "-o", gcn, "--split", 1)
+    refused("selected by --seed", "train", "cora", "-o", gcn, "--split", 1)
     refused("--inductive too", "fit", workshop.splits, "-o", gcn, "--split", 1)
 
 

@@ -90,7 +90,7 @@ CSR = {"x_data": np.ones(2), "x_indices": [0, 1], "x_indptr": [0, 1, 2, 2], "x_s
         ({"edges": EDGES}, "no array `x`"),
         ({"edges": EDGES, "x": X, **CSR}, "has both `x` and `x_data`"),
         ({"edges": EDGES, "x_data": CSR["x_data"]}, "no array `x_indices` or `x_indptr` or `x_shape`"),
-        ({"edges": EDGES, **{**CSR, "x_indices": [0, 7]}}, "are no CSR matrix"),
+        ({"edges": EDGES, **{**CSR, "x_indices": [0, 7]}}, "are not a CSR matrix"),
         ({"edges": EDGES, **{**CSR, "x_shape": [3]}}, r"`x_shape` must be \(2,\) integer"),
         ({"edges": np.zeros((4, 2), int), "x": X}, r"`edges` must be \(2, E\) integer; it is \(4, 2\)"),
         ({"edges": np.array(EDGES) + 0.5, "x": X}, "`edges` must be .* integer; it is .* float64"),
@@ -103,7 +103,7 @@ CSR = {"x_data": np.ones(2), "x_indices": [0, 1], "x_indptr": [0, 1, 2, 2], "x_s
         ({"edges": EDGES, "x": X, "train_mask": [0, 1, 1]}, "`train_mask` must be .* bool"),
         ({"edges": EDGES, "x": X, "edge_weight": [1.0]}, r"`edge_weight` must be \(2,\)"),
         ({"edges": EDGES, "x": X, "edge_weight": [1.0, -1.0]}, "must be finite and not negative"),
-        ({"edges": EDGES, "x": X, "edge_weights": [1.0, 1.0]}, "the name is `edge_weight`"),
+        ({"edges": EDGES, "x": X, "edge_weights": [1.0, 1.0]}, "the name must be `edge_weight`"),
         ({"edges": EDGES, "x": np.array([{}, {}, {}])}, "pickled objects, which are never opened"),
     ],
 )

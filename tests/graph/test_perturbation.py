@@ -139,7 +139,7 @@ def test_graphs_that_do_not_fit() -> None:
     graph = PairGraph(3, torch.tensor([[0], [1]]))
     with pytest.raises(GraphError, match=r"\[0, 1\] can't be added: it is an edge already"):
         Perturbation(3, added=torch.tensor([[0], [1]])).apply(graph)
-    with pytest.raises(GraphError, match=r"\[1, 2\] can't be removed: it is no edge"):
+    with pytest.raises(GraphError, match=r"\[1, 2\] can't be removed: it is not an edge"):
         Perturbation(3, removed=torch.tensor([[1], [2]])).apply(graph)
     with pytest.raises(GraphError, match="4 nodes, but the graph has 3"):
         Perturbation(4).apply(graph)

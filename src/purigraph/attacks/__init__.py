@@ -1,20 +1,20 @@
-r"""Attacks on a graph's edges that can be believed.
+r"""Attacks on a graph's edges, with verified budgets and results.
 
-An attacker may flip at most $\Delta$ undirected pairs and wants the model to be wrong about its targets:
-$\max_{A' : \|A' - A\|_0 \leq 2\Delta} \mathcal{L}(f(X, A'), y_T)$. An attack is a value with keyword-only settings,
-called with any differentiable `(x, edge_index, edge_weight) -> logits`, a graph and a budget; it returns a
-`Perturbation`. It sees nothing but the callable, so to attack *adaptively*, give it the protected model.
+An attacker may flip at most $\Delta$ undirected pairs and wants the model to misclassify its targets:
+$\max_{A' : \|A' - A\|_0 \leq 2\Delta} \mathcal{L}(f(X, A'), y_T)$. An attack is an object with keyword-only settings.
+It is called with any differentiable `(x, edge_index, edge_weight) -> logits`, a graph and a budget, and returns a
+`Perturbation`. It only sees the callable: to attack *adaptively*, pass the protected model.
 
 ======================  =================================================================================
-`prbcd`, `lrbcd`        gradients on a random block of pairs; one budget in all, or one per node as well
+`prbcd`, `lrbcd`        gradients on a random block of pairs; a global budget, or one per node as well
 `pgd`                   gradients on all pairs at once, for small graphs
-`evolutionary`          predictions only: shows masked gradients where there are some
-`dice`, `random-flip`   floors: labels only, nothing at all
+`evolutionary`          predictions only: reveals masked gradients
+`dice`, `random-flip`   baselines: labels only, no information at all
 ======================  =================================================================================
 
-To add one, write a file with a subclass of `Attack` under `@register("name")` and import it below; in another package,
-name it as an entry point of the group `purigraph.attacks`. The contract tests, the command line and the error messages
-find it by themselves.
+To add one, write a file with a subclass of `Attack` decorated with `@register("name")` and import it below; in another
+package, declare it as an entry point in the group `purigraph.attacks`. The contract tests, the command line and the
+error messages pick it up automatically.
 
 >>> create("prbcd", epochs=10) == PRBCD(epochs=10)
 True

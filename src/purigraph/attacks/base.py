@@ -1,4 +1,4 @@
-"""What all attacks share: one way to be called, and a judge that does not trust them."""
+"""The base class of attacks: how they are called, and how their results are verified."""
 
 from __future__ import annotations
 
@@ -39,25 +39,27 @@ A = TypeVar("A", bound="Attack")
 class Attack(Configured, ABC):
     r"""An evasion attack on a graph's edges: $\max_{A'} \mathcal{L}(f(X, A'), y_T)$ within a budget of flips.
 
-    A subclass declares its hyper-parameters as settings and writes `_run`; model and data come at the call. The call
-    does not trust it: it counts the flips itself and compares what was found with the clean graph and with the start,
-    on the discrete graphs, by accuracy first and loss second. So its result is never weaker than either.
+    A subclass declares its hyper-parameters as settings and implements `_run`; model and data are passed to the call.
+    The call does not trust the subclass: it counts the flips itself and compares the result with the clean graph and
+    with the start, on the discrete graphs, by accuracy first and loss second. The result is therefore never weaker than
+    either.
 
-    An attack is a value: two of one class with equal settings are equal, and its `repr` makes it again.
+    Attacks compare by value: two of the same class with equal settings are equal, and evaluating the `repr` of an
+    attack recreates it.
     """
 
     loss: LossName = setting(
-        "What is maximised, one of `purigraph.losses.names()`; it also breaks ties between equal accuracies.",
+        "The loss to maximise, one of `purigraph.losses.names()`; it also breaks ties between equal accuracies.",
         default="tanh-margin",
     )
 
     #: Whether the model must be differentiable in the edge weights.
     needs_gradient: ClassVar[bool] = False
-    #: Whether it keeps to a budget that has a share for every node as well (`Budget.local`).
+    #: Whether it supports budgets that also limit the flips at every node (`Budget.local`).
     knows_local_budgets: ClassVar[bool] = False
-    #: Whether it keeps to such a budget even if the given one names none: it may rightly be weaker than others then.
+    #: Whether it imposes a limit at every node even if the budget does not, so that it may rightly be weaker.
     imposes_local_budget: ClassVar[bool] = False
-    #: Whether it keeps its state in a checkpoint (`Scene.offer`), from which an interrupted run resumes.
+    #: Whether it saves its state in a checkpoint (`Scene.offer`), from which an interrupted run resumes.
     keeps_checkpoints: ClassVar[bool] = False
 
     @final
@@ -79,28 +81,28 @@ class Attack(Configured, ABC):
 
         Args:
             model: Any callable `(x, edge_index, edge_weight) -> logits (N, C)`; if it has a method `relaxed`, see
-                `Relaxable`. A module is put into evaluation mode meanwhile; its parameters get no gradient. To attack
-                adaptively, give the protected model.
+                `Relaxable`. A module is in evaluation mode during the attack, and its parameters get no gradients. For
+                an adaptive attack, pass the protected model.
             data: A `Data`, or (x, graph) with any kind of graph that purigraph reads. The model sees it without
-                self-loops, which no attack touches.
+                self-loops, which attacks never change.
             budget: A number of undirected flips, or a `Budget`.
             targets: (M,) node indices or (N,) bool. Default: `data.test_mask`.
             labels: (N,) integers. Default: `data.y`.
-            start: A perturbation of the same graph within the budget to begin from, say a transferred one.
+            start: A perturbation of the same graph within the budget to start from, e.g. a transferred one.
             seed: The same seed gives the same perturbation.
-            restarts: How many runs, each with other random draws; the best is kept.
-            checkpoint: A folder to keep the state of a long run in, one file per restart (of attacks that
-                `keeps_checkpoints`). An interrupted run resumes from it, bit-identically. The files are removed at
-                the end.
-            progress: Whether to show progress on the error stream. Default: only if it takes long.
+            restarts: Number of runs, each with different random draws; the best is kept.
+            checkpoint: A folder for the state of a long run, one file per restart (only for attacks with
+                `keeps_checkpoints`). An interrupted run resumes from it, bit-identically. The files are removed at the
+                end.
+            progress: Whether to show progress on stderr. Default: only if the attack takes long.
 
         Returns:
-            At most `budget` flips; none if the budget is zero or nothing found is worse than the clean graph.
+            At most `budget` flips; none if the budget is zero or if nothing found hurts the model.
 
         Raises:
-            BudgetError: If the budget or the start is not possible, or if the attack overspent.
-            UnsupportedModelError: If the model can't be attacked like this: a layer keeps the first graph that it
-                sees, or nothing flows back to the edges.
+            BudgetError: If the budget or the start is impossible, or if the attack exceeded the budget.
+            UnsupportedModelError: If the model can't be attacked this way: a layer caches the first graph that it sees,
+                or no gradient flows back to the edges.
         """
         refuse_caches(model)
         x, graph = _read(data)
@@ -112,7 +114,7 @@ class Attack(Configured, ABC):
         if start is not None:
             if not isinstance(start, Perturbation):
                 raise InputError(f"start must be a Perturbation, not a {type(start).__name__}.")
-            # Before any work is done: a start that does not fit is the caller's mistake, not the attack's.
+            # Checked before any work is done: a start that does not fit is the caller's mistake, not the attack's.
             start.check(graph)
             limits.check(start)
         best = Perturbation(graph.num_nodes)
@@ -126,7 +128,7 @@ class Attack(Configured, ABC):
             purpose = self._purpose(graph, known, nodes, limits, start, verdict)
             candidates = [] if start is None else [start]
             for run in range(restarts):
-                # Every run has a seed of its own: one that was interrupted resumes without the ones before it.
+                # Every run has its own seed, so an interrupted run resumes without repeating the ones before it.
                 generator = torch.Generator().manual_seed(seed + 1_000_003 * run)
                 checkpointer = Checkpointer(checkpoint, f"attack-{run}", f"{purpose}, seed {seed}, run {run}")
                 scene = Scene(victim, graph, known, nodes, limits, start, generator, checkpointer, progress)
@@ -149,7 +151,7 @@ class Attack(Configured, ABC):
         start: Perturbation | None,
         clean: Verdict,
     ) -> str:
-        """Return what a checkpoint is of: the attack, its subject, and the model as far as the clean graph shows it."""
+        """Return what a checkpoint belongs to: the attack, its inputs, and the model as judged on the clean graph."""
         local = [] if limits.local is None else [limits.local]
         subject = fingerprint(graph.codes, graph.weight, labels, targets, *local)
         begin = "nothing" if start is None else start.digest
@@ -157,18 +159,20 @@ class Attack(Configured, ABC):
 
     @abstractmethod
     def _run(self, scene: Scene) -> Perturbation:
-        """Find flips within `scene.limits`; the caller re-checks them and judges."""
+        """Find flips within `scene.limits`; the caller checks and judges them."""
 
     def limits(self, budget: Budget, graph: PairGraph, targets: Tensor) -> Limits:
-        """Return the budget worked out for a graph, as this attack keeps it."""
+        """Return the limits that a budget sets for this attack on a graph."""
         if budget.local is not None and not self.knows_local_budgets:
-            raise BudgetError(f"{type(self).__name__} knows no local budgets: use LRBCD, or a Budget without `local`.")
+            raise BudgetError(
+                f"{type(self).__name__} does not support local budgets: use LRBCD, or a Budget without `local`."
+            )
         return budget.limits(graph, targets)
 
     def with_epochs(self: A, epochs: int) -> A:
-        """Return the same attack, made to last about as long as `epochs` steps of a gradient-based one.
+        """Return the same attack, scaled to take about as long as `epochs` steps of a gradient-based one.
 
-        An attack that has nothing to make shorter or longer is returned as it is.
+        An attack whose length can't be scaled is returned unchanged.
         """
         return self
 

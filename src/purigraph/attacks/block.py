@@ -1,4 +1,4 @@
-"""A block of pairs that an attack looks at, and by how much it flips each."""
+"""A block of pairs that an attack optimises, and their flip weights."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from purigraph.attacks.scene import Scene
 from purigraph.graph import pair_codes
 from purigraph.graph.pair_space import PairSpace
 
-# The least and one minus the greatest weight of a flip. Not 0: models may take logarithms or roots of weights, and
-# an entry without weight would have no gradient there.
+# Flip weights lie between this and one minus this. Not 0: models may take logarithms or roots of weights, and an entry
+# of weight 0 would have no gradient there.
 EPSILON = 1e-7
 
 
@@ -26,13 +26,13 @@ class Block:
 
     @classmethod
     def sample(cls, space: PairSpace, size: int, scene: Scene) -> Block:
-        """A random block; the start's flips are in it, with full weight."""
+        """Return a random block that includes the start's flips with full weight."""
         start = scene.start_codes()
         weight = torch.full_like(start, 1 - EPSILON, dtype=scene.graph.weight.dtype)
         return cls._fill(start, weight, space, size, scene)
 
     def resample(self, space: PairSpace, scene: Scene) -> Block:
-        """Keep the entries with weight, at most half of the block, and fill up with new pairs."""
+        """Return a block with the weighted entries, at most half of the block, filled up with new pairs."""
         size = len(self.weight)
         if size == space.size:
             return self
@@ -52,16 +52,16 @@ class Block:
         return cls(Overlay(scene.graph, merged), merged_weight)
 
     def with_weight(self, weight: Tensor) -> Block:
-        """The same pairs with other weights, clipped; the overlay, and with it the edge list, stays the same."""
+        """Return the same pairs with other weights, clipped; the overlay, and thus the edge list, is shared."""
         return Block(self.overlay, weight.clamp(EPSILON, 1 - EPSILON))
 
     def heaviest(self, count: int) -> Block:
-        """The same pairs; all but the `count` with the most weight lose theirs."""
+        """Return the same pairs; all but the `count` largest weights are reset to `EPSILON`."""
         kept = torch.topk(self.weight, min(count, len(self.weight)), sorted=False).indices
         weight = torch.full_like(self.weight, EPSILON)
         weight[kept] = self.weight[kept]
         return Block(self.overlay, weight)
 
     def has_weight(self) -> Tensor:
-        """(B,) bool, which entries are flipped by more than nothing."""
+        """Return which entries have a weight above `EPSILON`, (B,) bool."""
         return self.weight > EPSILON

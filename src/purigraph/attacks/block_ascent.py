@@ -1,4 +1,4 @@
-"""The core that PRBCD, LRBCD and PGD share: projected gradient ascent on a block of flips."""
+"""The common base of PRBCD, LRBCD and PGD: projected gradient ascent on a block of flips."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from purigraph.attacks.projections import project_global
 from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict
 from purigraph.attacks.whole_flips import exchange, strongest_choice
+from purigraph.checkpoint_layout import Entry, Layout, is_count, is_numbers
 from purigraph.checkpoints import State
 from purigraph.errors import InputError, MaskedGradientWarning
 from purigraph.graph.pair_space import PairSpace
@@ -29,7 +30,7 @@ B = TypeVar("B", bound="BlockAscent")
 
 
 class Steps(NamedTuple):
-    """The numbers of steps of the phases: search with a resampled block, search on the best block, rounding."""
+    """The number of steps of each phase: search with a resampled block, search on the best block, rounding."""
 
     resampled: int
     fixed: int
@@ -39,45 +40,45 @@ class Steps(NamedTuple):
 class BlockAscent(Attack):
     r"""Projected gradient ascent on the flip weights of a random block of pairs.
 
-    The flips $p \in \{0, 1\}^{N(N-1)/2}$ are relaxed to [0, 1], and only a block of them is looked at:
+    The flips $p \in \{0, 1\}^{N(N-1)/2}$ are relaxed to [0, 1], and only a block of them is optimised:
 
     .. math:: p_{t+1} = \Pi_\Delta(p_t + \eta_t \nabla_p \mathcal{L}(f(X, A \oplus p_t), y_T))
 
-    - **Search.** After every step the entries with low weight (at least half of the block) give way to new
-      random pairs. Then the best block stays as it is, and the rate falls as $\eta_0 / \sqrt{t}$. One evaluation
-      of the model per step gives both the gradient and the accuracy by which the best block is known.
-    - **Rounding.** What is found spreads the budget over many times as many pairs, each flipped a little; the
-      flips with the most weight alone are far weaker. So the number of pairs that may have weight at all falls
-      geometrically from step to step, down to the budget, while the ascent goes on and moves the weight.
-    - **Choice.** Whole flips: those with the most weight, and random draws by weight; the strongest wins. After
-      rounding a few of its flips are exchanged where that helps.
+    - **Search.** After every step, new random pairs replace the entries with low weight (at least half of the block).
+      Then the best block is kept fixed, and the learning rate decays as $\eta_0 / \sqrt{t}$. One evaluation of the
+      model per step gives both the gradient and the accuracy that determines the best block.
+    - **Rounding.** The search spreads the budget over many times as many pairs, each flipped a little; the flips with
+      the most weight alone are far weaker. So the number of pairs that may have any weight decreases geometrically from
+      step to step, down to the budget, while the ascent continues and shifts the weight.
+    - **Choice.** The candidates are the flips with the most weight, and random draws by weight; the strongest candidate
+      wins. After rounding, a few of its flips are exchanged where that helps.
 
-    For B of P pairs, the first rate $\eta_0$ is `learning_factor` times $\max(\log_2(P / B), 1) \cdot \Delta / (2 N)$.
+    For B of P pairs, the initial rate $\eta_0$ is `learning_factor` times
+    $\max(\log_2(P / B), 1) \cdot \Delta / (2 N)$.
 
-    A subclass says how many steps each phase has and how large the block is, and may narrow the pairs and the
-    projection.
+    A subclass sets the number of steps of each phase and the block size, and may restrict the pairs and the projection.
     """
 
-    epochs: int = setting("Steps.", default=400, ge=0)
-    rounding: bool = setting("Whether the last steps bring the weights to whole flips.", default=True)
-    learning_factor: float = setting("Of the learning rate.", default=100.0, gt=0, le=1e9)
+    epochs: int = setting("Number of steps.", default=400, ge=0)
+    rounding: bool = setting("Whether the last steps drive the weights to whole flips.", default=True)
+    learning_factor: float = setting("Factor of the learning rate.", default=100.0, gt=0, le=1e9)
     final_samples: int = setting(
-        "How many choices of whole flips are tried; the first takes those with the most weight.", default=20, ge=1
+        "Number of choices of whole flips to try; the first takes those with the most weight.", default=20, ge=1
     )
 
     needs_gradient = True
     keeps_checkpoints = True
 
     def with_epochs(self: B, epochs: int) -> B:
-        """Return the same attack with so many epochs."""
+        """Return the same attack with this many epochs."""
         return self.replace(epochs=epochs)
 
     @abstractmethod
     def _steps(self) -> Steps:
-        """Return how many steps each phase has."""
+        """Return the number of steps of each phase."""
 
     def _most_pairs(self) -> int | None:
-        """Return how many pairs a block holds at most. Default: all."""
+        """Return the maximum number of pairs in a block, or None (the default) for all pairs."""
         return None
 
     def _space(self, scene: Scene) -> PairSpace:
@@ -85,7 +86,7 @@ class BlockAscent(Attack):
         return PairSpace(scene.graph.num_nodes, device=scene.graph.device)
 
     def _project(self, weight: Tensor, pairs: Tensor, scene: Scene) -> Tensor:
-        """Bring flip weights (B,) of pairs (2, B) back into the limits."""
+        """Project flip weights (B,) of pairs (2, B) onto the limits."""
         return project_global(weight, scene.limits.total)
 
     def _run(self, scene: Scene) -> Perturbation:
@@ -95,7 +96,7 @@ class BlockAscent(Attack):
         if size < min(scene.limits.total, space.size):
             raise InputError(
                 f"{type(self).__name__}: block_size {size} is smaller than the budget of {scene.limits.total} "
-                "flips: give a block_size of several times the budget."
+                "flips: use a block_size of several times the budget."
             )
         if size == 0:
             return Perturbation(scene.graph.num_nodes)
@@ -117,7 +118,7 @@ class BlockAscent(Attack):
         return Perturbation.of_flips(scene.graph, found.overlay.pairs[:, chosen.to(scene.graph.device)])
 
     def _step(self, block: Block, rate: float, scene: Scene) -> tuple[Verdict, Block, float]:
-        """Return the verdict on a block, the block after one projected step, and the steepest slope."""
+        """Return the verdict on a block, the block after one projected step, and the largest absolute gradient."""
         verdict, gradient = scene.victim.gradient(block.overlay, block.weight)
         weight = self._project(block.weight + rate * gradient, block.overlay.pairs, scene)
         return verdict, block.with_weight(weight), float(gradient.abs().max())
@@ -134,21 +135,21 @@ class BlockAscent(Attack):
         if step < resampled - 1:
             climb.block = after.resample(space, scene)
         elif step in (resampled - 1, resampled + fixed - 1):
-            # The last block of a phase has not been looked at yet.
+            # The last block of a phase has not been evaluated yet.
             climb.offer(after, scene.victim.relaxed(after.overlay, after.weight))
             climb.block = climb.best
         if climb.blind and step == resampled + fixed - 1:
             warnings.warn(
                 f"{type(self).__name__}: the gradient of the {self.loss} loss was exactly 0 for every pair and step: "
-                "what was found is chance. The model masks its gradients (a hard threshold, a saturated loss): try "
-                "another loss, or 'evolutionary', which needs predictions only.",
+                "the result is random. The model masks its gradients (a hard threshold, a saturated loss): try "
+                "another loss, or 'evolutionary', which only needs predictions.",
                 MaskedGradientWarning,
                 stacklevel=2,
             )
         report.update(step + 1, accuracy=verdict.accuracy, best=climb.verdict.accuracy)
 
     def _round(self, climb: _Climb, rate: float, scene: Scene, report: Reporter) -> None:
-        """Take one step towards a block in which no more pairs have weight than the budget has flips."""
+        """Take one step towards a block with no more weighted pairs than the budget has flips."""
         resampled, fixed, rounding = self._steps()
         step, total = climb.step - resampled - fixed, scene.limits.total
         surplus = max(int(climb.best.has_weight().sum()) / total, 1.0)
@@ -160,14 +161,14 @@ class BlockAscent(Attack):
 
 @dataclass
 class _Climb:
-    """How far an ascent has come.
+    """The state of an ascent.
 
     Attributes:
-        block: Where it is.
+        block: The current block.
         best: The best block of the search, by `verdict` on the relaxed graph.
-        verdict: On the best block.
-        step: Steps done.
-        blind: Whether no step has had a gradient.
+        verdict: The verdict on the best block.
+        step: Number of steps done.
+        blind: Whether the gradient has been 0 in every step so far.
     """
 
     block: Block
@@ -180,29 +181,47 @@ class _Climb:
         self.best = self.block
 
     def offer(self, block: Block, verdict: Verdict) -> None:
-        """Keep a block if it is better than the best."""
+        """Keep a block if it beats the best one."""
         if verdict.beats(self.verdict):
             self.best, self.verdict = block, verdict
 
     def state(self) -> State:
-        """Return everything, for a checkpoint."""
+        """Return the whole state, for a checkpoint."""
         tensors = {
             "codes": self.block.overlay.codes,
             "weight": self.block.weight,
-            "best_codes": self.best.overlay.codes.clone(),  # the two may be one block, but a file holds no tensor twice
+            "best_codes": self.best.overlay.codes.clone(),  # may be `block` too, but a file can't hold a tensor twice
             "best_weight": self.best.weight.clone(),
         }
-        # Not a number, if the search has not judged any block yet, is not JSON.
+        # Before any block has been judged the accuracy is infinite, which is not valid JSON.
         judged = list(self.verdict) if math.isfinite(self.verdict.accuracy) else None
         return State(tensors, {"step": self.step, "blind": self.blind, "verdict": judged})
 
     @classmethod
     def resume(cls, scene: Scene) -> _Climb | None:
-        """Return the climb that was interrupted, or None."""
-        state = scene.resume()
+        """Return the interrupted ascent, or None."""
+        dtype = scene.graph.weight.dtype
+        state = scene.resume(
+            Layout(
+                {
+                    "codes": Entry(torch.int64, "block"),
+                    "weight": Entry(dtype, "block"),
+                    "best_codes": Entry(torch.int64, "best block"),
+                    "best_weight": Entry(dtype, "best block"),
+                },
+                {
+                    "step": is_count,
+                    "blind": lambda value: isinstance(value, bool),
+                    "verdict": lambda value: value is None or (is_numbers(value) and len(value) == 2),
+                },
+            )
+        )
         if state is None:
             return None
         tensors, values = state.tensors, state.values
+        with scene.checkpointer.restoring():
+            for name in ("codes", "best_codes"):
+                scene.check_codes(tensors[name])
         climb = cls(Block(Overlay(scene.graph, tensors["codes"]), tensors["weight"]))
         if not torch.equal(tensors["best_codes"], tensors["codes"]):
             climb.best = Block(Overlay(scene.graph, tensors["best_codes"]), tensors["best_weight"])

@@ -16,15 +16,15 @@ from purigraph.settings import setting
 
 @registry.register("dice")
 class DICE(Attack):
-    """Cut edges between nodes of one class and join nodes of different classes, at random.
+    """Remove edges within classes and add edges between classes, at random.
 
     From `Hiding Individuals and Communities in a Social Network <https://arxiv.org/abs/1608.00375>`_
-    (Waniek et al. 2018). It knows the labels but never asks the model: the floor for attacks that do. Every flip
-    touches a target. The start's flips come first if there is one. The loss only breaks ties between equal accuracies.
+    (Waniek et al. 2018). It uses the labels but never queries the model: a baseline for attacks that do. Every flip
+    touches a target. If there is a start, its flips come first. The loss only breaks ties between equal accuracies.
     """
 
     add_share: float = setting(
-        "The share of the budget that joins; the rest cuts, as long as there is something to cut.",
+        "The share of the budget that adds edges; the rest removes edges, as long as there are any to remove.",
         default=0.5,
         ge=0,
         le=1,
@@ -35,7 +35,7 @@ class DICE(Attack):
     def _run(self, scene: Scene) -> Perturbation:
         start, total = scene.start_codes(), scene.limits.total
         cuts = _shuffle(self._internal_edges(scene), scene.generator)
-        # Under local budgets some flips don't fit: have spare ones, after all those that are wanted.
+        # Under local budgets some flips don't fit: draw spare ones, to be tried after the wanted ones.
         joins = self._external_pairs(scene, 4 * total)
         num_cuts = min(total - round(self.add_share * total), len(cuts))
         wanted = _shuffle(torch.cat([cuts[:num_cuts], joins[: total - num_cuts]]), scene.generator)
@@ -53,7 +53,7 @@ class DICE(Attack):
         return scene.graph.codes[internal]
 
     def _external_pairs(self, scene: Scene, count: int) -> Tensor:
-        """Return codes of pairs of a target and a node of another class that are no edges; some may be missing."""
+        """Return codes of non-edges between a target and a node of another class, at most `count`."""
         num_nodes, device = scene.graph.num_nodes, scene.graph.device
         pick = torch.randint(len(scene.targets), (2 * count,), generator=scene.generator).to(device)
         one = scene.targets[pick]

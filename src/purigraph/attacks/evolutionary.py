@@ -1,4 +1,4 @@
-"""An evolutionary attack: it asks for predictions only."""
+"""An evolutionary attack, which only needs predictions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from purigraph.attacks.base import Attack, registry
 from purigraph.attacks.projections import choose
 from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict
+from purigraph.checkpoint_layout import Entry, Layout, is_count
 from purigraph.checkpoints import State
 from purigraph.graph import pair_codes
 from purigraph.graph.pair_graph import PairGraph
@@ -27,7 +28,7 @@ E = TypeVar("E", bound="Evolutionary")
 
 @dataclass(frozen=True)
 class _Individual:
-    """A set of flips (codes, ascending), how it does, and (M,) which targets it leaves right."""
+    """A set of flips (codes, ascending), its verdict, and which targets stay classified correctly (M,)."""
 
     codes: Tensor
     verdict: Verdict
@@ -38,23 +39,23 @@ class _Individual:
 class Evolutionary(Attack):
     """A genetic search over sets of flips, without gradients.
 
-    In the manner of `EvA: Evolutionary Attacks on Graphs <https://arxiv.org/abs/2507.08212>`_ (Akhondzadeh et al.
-    2025). An individual is a set of flips within the budget, its fitness the accuracy that it leaves, then the
-    loss. Parents win tournaments; a child has the flips that both have and a random choice of the others; then
-    some of its flips are replaced. A replacement joins or parts any node and a target that the mother leaves
-    right (the targeted mutation: nothing is spent on targets that are won). The best of parents and children
-    live on. It finds what gradients miss when they are masked, and takes
+    After `EvA: Evolutionary Attacks on Graphs <https://arxiv.org/abs/2507.08212>`_ (Akhondzadeh et al. 2025). An
+    individual is a set of flips within the budget; its fitness is the accuracy under attack, then the loss. Parents are
+    selected by tournament; a child gets the flips that both parents share and a random choice of the others; then some
+    of its flips are replaced. A replacement flips the pair of any node and a target that the mother leaves correctly
+    classified (targeted mutation: nothing is spent on targets that are already misclassified). The best of parents and
+    children survive. The attack finds what gradients miss when they are masked, and takes
     `population * (generations + 1)` evaluations of the model. The loss is not differentiated.
     """
 
-    population: int = setting("The number of individuals.", default=64, ge=2)
-    generations: int = setting("The number of rounds.", default=200, ge=0)
-    tournament: int = setting("How many individuals compete to become a parent.", default=3, ge=1)
+    population: int = setting("Number of individuals.", default=64, ge=2)
+    generations: int = setting("Number of generations.", default=200, ge=0)
+    tournament: int = setting("Number of individuals that compete to become a parent.", default=3, ge=1)
     mutation_rate: float = setting(
         "The share of a child's flips that are replaced, at least one.", default=0.01, ge=0, le=1
     )
     targeted: float = setting(
-        "The share of replacements that aim at targets still right; the others aim at any target.",
+        "The share of replacements that aim at targets still classified correctly; the others aim at any target.",
         default=0.9,
         ge=0,
         le=1,
@@ -65,12 +66,22 @@ class Evolutionary(Attack):
     trial_settings = MappingProxyType({"population": 6, "generations": 3})
 
     def with_epochs(self: E, epochs: int) -> E:
-        """Return the same attack with half as many generations as `epochs`, each of which takes more than an epoch."""
+        """Return the same attack with half as many generations as `epochs`, as each takes more than an epoch."""
         return self.replace(generations=max(epochs // 2, 1))
 
     def _run(self, scene: Scene) -> Perturbation:
-        kept = scene.resume()
-        everyone, done = self._first(scene) if kept is None else _resume(kept)
+        kept = scene.resume(
+            Layout(
+                {
+                    "codes": Entry(torch.int64, "flips of all"),
+                    "sizes": Entry(torch.int64, self.population),
+                    "verdicts": Entry(torch.float64, self.population, 2),
+                    "right": Entry(torch.bool, self.population, len(scene.targets)),
+                },
+                {"generation": is_count},
+            )
+        )
+        everyone, done = self._first(scene) if kept is None else _resume(kept, scene)
         with progress("Evolutionary", self.generations, scene.progress) as report:
             for generation in range(done, self.generations):
                 children = []
@@ -84,7 +95,7 @@ class Evolutionary(Attack):
         return _perturbation(everyone[0].codes, scene)
 
     def _first(self, scene: Scene) -> tuple[list[_Individual], int]:
-        """Return the start, and variants of it that spend what it left; before any generation."""
+        """Return the initial population, the start and variants that fill up its budget, and 0 generations done."""
         start = scene.start_codes()
         everyone = [self._evaluate(start, scene)]
         while len(everyone) < self.population:
@@ -106,7 +117,7 @@ class Evolutionary(Attack):
         return self._fit(torch.cat([shared, _shuffle(single, scene.generator)]), scene)
 
     def _mutate(self, codes: Tensor, right: Tensor, scene: Scene) -> Tensor:
-        """Drop some flips at random and fill the budget up with new ones."""
+        """Drop some flips at random and fill up the budget with new ones."""
         dropped = torch.rand(len(codes), generator=scene.generator) < self.mutation_rate
         if len(codes) and not dropped.any():
             dropped[torch.randint(len(codes), (1,), generator=scene.generator)] = True
@@ -115,7 +126,7 @@ class Evolutionary(Attack):
         return self._fit(torch.cat([kept, fresh]), scene)
 
     def _fresh(self, count: int, right: Tensor, scene: Scene) -> Tensor:
-        """Return codes of pairs of a target and any other node; the target is one still right if one can be had."""
+        """Return codes of pairs of a target, if possible one still classified correctly, and any other node."""
         num_nodes, device, generator = scene.graph.num_nodes, scene.graph.device, scene.generator
         aims = scene.targets[right] if right.any() else scene.targets
         aimed = aims[torch.randint(len(aims), (count,), generator=generator).to(device)]
@@ -128,7 +139,7 @@ class Evolutionary(Attack):
         return pair_codes.encode(one, other, num_nodes)
 
     def _fit(self, codes: Tensor, scene: Scene) -> Tensor:
-        """Return ascending codes, each once, as many as the limits allow; the first ones have the right of way."""
+        """Return ascending codes without repetitions, as many as the limits allow; the first ones take precedence."""
         ordered, inverse = torch.unique(codes, return_inverse=True)
         first = torch.full_like(ordered, len(codes)).scatter_reduce(
             0, inverse, torch.arange(len(codes), device=codes.device), "amin"
@@ -139,14 +150,14 @@ class Evolutionary(Attack):
 
 
 def _rank(individual: _Individual) -> tuple[float, float]:
-    """Order the fittest first; who drives the model to nan has won nothing (see `Verdict.beats`) and comes last."""
+    """Return a sort key, the fittest first; individuals that drive the model to nan come last (see `Verdict.beats`)."""
     if math.isnan(individual.verdict.loss):
         return math.inf, math.inf
     return individual.verdict.accuracy, -individual.verdict.loss
 
 
 def _state(everyone: list[_Individual], generation: int) -> State:
-    """Return a generation, for a checkpoint."""
+    """Return the state of a generation, for a checkpoint."""
     tensors = {
         "codes": torch.cat([one.codes for one in everyone]),
         "sizes": torch.tensor([len(one.codes) for one in everyone]),
@@ -156,10 +167,13 @@ def _state(everyone: list[_Individual], generation: int) -> State:
     return State(tensors, {"generation": generation})
 
 
-def _resume(state: State) -> tuple[list[_Individual], int]:
-    """Return the generation of a checkpoint, and how many there were until then."""
+def _resume(state: State, scene: Scene) -> tuple[list[_Individual], int]:
+    """Return the population in a checkpoint, and the number of generations done."""
     tensors = state.tensors
-    codes = tensors["codes"].split(tensors["sizes"].tolist())
+    with scene.checkpointer.restoring():
+        codes = tensors["codes"].split(tensors["sizes"].tolist())
+        for one in codes:
+            scene.check_codes(one)
     verdicts = [Verdict(*pair) for pair in tensors["verdicts"].tolist()]
     everyone = zip(codes, verdicts, tensors["right"], strict=True)
     return [_Individual(*one) for one in everyone], state.values["generation"]

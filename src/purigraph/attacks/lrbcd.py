@@ -1,4 +1,4 @@
-"""LRBCD: block coordinate descent under a budget for every node."""
+"""LRBCD: block coordinate descent with a local budget for every node."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class LRBCD(RandomBlockAscent):
     r"""Block coordinate descent that keeps a local budget $\Delta_v = \lfloor \lambda d_v \rfloor$ at every node.
 
     From `Adversarial Training for Graph Neural Networks <https://arxiv.org/abs/2306.15427>`_ (Gosch et al. 2023).
-    Only pairs of nodes that both have a budget are looked at, and weights are projected to the budgets of all
-    nodes and of the whole. See `BlockAscent` for the rest.
+    Only pairs whose nodes both have a budget are considered, and weights are projected onto all local budgets and the
+    global one. See `BlockAscent` for the rest.
     """
 
-    local: float = setting("The local share lambda, used if the budget of the call names none.", default=0.5, ge=0)
+    local: float = setting("The local share lambda, used if the budget does not set one.", default=0.5, ge=0)
     projection: Literal["nearest", "greedy"] = setting(
-        '"nearest", or "greedy", the paper\'s form: it serves the entries from the largest down while both nodes and '
-        "the whole have something left, settles early and needs far larger blocks.",
+        '"nearest", or "greedy", the paper\'s form, which takes entries from the largest down as far as the local and '
+        "global budgets allow, settles early and needs far larger blocks.",
         default="nearest",
     )
 
@@ -37,13 +37,13 @@ class LRBCD(RandomBlockAscent):
     imposes_local_budget = True
 
     def limits(self, budget: Budget, graph: PairGraph, targets: Tensor) -> Limits:
-        """Return the budget worked out for a graph, with this attack's local share if it names none."""
+        """Return the limits of a budget on a graph, with this attack's local share if the budget does not set one."""
         if budget.local is None:
             budget = replace(budget, local=self.local)
         return super().limits(budget, graph, targets)
 
     def _space(self, scene: Scene) -> PairSpace:
-        assert scene.limits.local is not None  # see limits
+        assert scene.limits.local is not None  # set by `limits`
         nodes = (scene.limits.local > 0).nonzero().squeeze(1)
         return PairSpace(scene.graph.num_nodes, nodes, device=scene.graph.device)
 

@@ -13,24 +13,25 @@ Model: TypeAlias = Callable[..., Tensor]
 
 @runtime_checkable
 class Relaxable(Protocol):
-    r"""A model that says itself what an edge is worth that is there only in part.
+    r"""A model that defines for itself what a partially present edge means.
 
-    A gradient-based attack flips pairs in part, $p \in [0, 1]$, before it settles on whole flips, so it needs the
-    model between graphs: with an edge there to the share $\pi$, its *presence*. To most models a part of an edge is
-    an edge of less weight, $\pi w$, and attacks assume so by default. That is wrong for a model that replaces weights
-    by its own, as a purifier does: an absent edge, handed over with a weight of nearly 0, would get its weight back,
-    and the attack would climb a hill that has little to do with the model. What it then finds flatters the defence.
+    A gradient-based attack makes partial flips, $p \in [0, 1]$, before it settles on whole ones, so it evaluates the
+    model between graphs, where an edge is present to the degree $\pi$, its *presence*. For most models a partial edge
+    is an edge of smaller weight, $\pi w$, and attacks assume this by default. It is wrong for models that replace the
+    weights with their own, as purifiers do: an absent edge, passed with a weight of nearly 0, would get its weight
+    back, and the attack would follow gradients that have little to do with the model. Its result would make the defence
+    look better than it is.
 
-    A model with this method is attacked through it. Where all presences are 0 or 1 it must equal the model on the
-    edges that are there, and be differentiable in between. `purigraph.Protected` has it.
+    If a model has this method, attacks use it. Where all presences are 0 or 1 it must equal the model on the present
+    edges, and it must be differentiable in between. `purigraph.Protected` implements it.
     """
 
     def relaxed(self, x: Any, edge_index: Tensor, edge_weight: Tensor, presence: Tensor) -> Tensor:
-        """Return the logits (N, C) where edges are there in part.
+        """Return the logits (N, C) on partially present edges.
 
         Args:
             x: Node features, as the model takes them.
             edge_index: (2, M).
-            edge_weight: (M,), what every edge weighs where it is there as a whole.
-            presence: (M,) in [0, 1], to what share it is there.
+            edge_weight: (M,) the weight of every edge when fully present.
+            presence: (M,) in [0, 1], the degree to which every edge is present.
         """

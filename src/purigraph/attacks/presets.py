@@ -1,4 +1,4 @@
-"""The settings that the GPR-GAE paper evaluates with, by name."""
+"""The attack settings of the GPR-GAE paper, by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LRBCD_BLOCK_ELSEWHERE = 250_000
 
 
 def paper_settings(attack: str, dataset: str, *, on_gpr_gae: bool) -> dict[str, Any]:
-    """Return the paper's hyper-parameters of an attack, to be passed on to its class.
+    """Return the paper's hyper-parameters of an attack, as keyword arguments for its class.
 
     PRBCD: 400 epochs and 100 of fine-tuning, block 10,000 (Pubmed 50,000, OGB-arXiv 3,000,000). LRBCD: 400 epochs,
     block 10,000 on GPR-GAE and 250,000 on everything else. Both: learning factor 100; the margin loss on GPR-GAE,
@@ -22,7 +22,7 @@ def paper_settings(attack: str, dataset: str, *, on_gpr_gae: bool) -> dict[str, 
 
     Args:
         attack: `prbcd` or `lrbcd`.
-        dataset: Name of the graph.
+        dataset: Name of the dataset.
         on_gpr_gae: Whether the attack goes through GPR-GAE.
 
     >>> paper_settings("prbcd", "pubmed", on_gpr_gae=True)["block_size"]

@@ -1,4 +1,4 @@
-"""Back into the budget: weights after a gradient step, and choices of whole flips."""
+"""Projections onto the budget: of flip weights after a gradient step, and of choices of whole flips."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from purigraph.kernels.compiled import kernel
 def project_global(weight: Tensor, total: float, *, tolerance: float = 1e-7) -> Tensor:
     r"""Return the nearest point of $\{p \in [0, 1]^B : \sum p \leq \Delta\}$.
 
-    It is $p = \mathrm{clip}(w - \mu, 0, 1)$ with $\mu = 0$ if that fits, else with the $\mu > 0$ that spends
-    $\Delta$ (`Xu et al. 2019 <https://arxiv.org/abs/1906.04214>`_). What is spent falls as $\mu$ grows, so
+    It is $p = \mathrm{clip}(w - \mu, 0, 1)$ with $\mu = 0$ if that is within the budget, else with the $\mu > 0$ that
+    spends $\Delta$ (`Xu et al. 2019 <https://arxiv.org/abs/1906.04214>`_). The sum decreases in $\mu$, so
     bisection finds it.
 
     Args:
         weight: (B,) floating point.
         total: $\Delta$.
-        tolerance: How much of $\Delta$, as a share, may stay unspent; it is never exceeded.
+        tolerance: The share of $\Delta$ that may stay unspent; $\Delta$ is never exceeded.
     """
     clipped = weight.clamp(0, 1)
     if float(clipped.sum(dtype=torch.float64)) <= total:
         return clipped
-    # Entries below 0 stay there for every shift, and the others are few after the first steps.
+    # Negative entries are clipped to 0 for every shift, and after the first steps few others remain.
     value = weight[weight > 0].double()
     low, high = 0.0, float(value.max())
     while True:
@@ -37,7 +37,7 @@ def project_global(weight: Tensor, total: float, *, tolerance: float = 1e-7) -> 
             low = middle
         else:
             high = middle
-        # The second condition: no number between the two is left.
+        # The second condition: there is no floating-point number left between the two.
         if 0 <= total - spent <= tolerance * total or not low < (low + high) / 2 < high:
             break
     return (weight.double() - high).clamp_(0, 1).to(weight.dtype)
@@ -46,14 +46,14 @@ def project_global(weight: Tensor, total: float, *, tolerance: float = 1e-7) -> 
 def project_greedy(weight: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
     r"""Return a point of $\{p \in [0, 1]^B : \sum p \leq \Delta, \sum_{e \ni v} p_e \leq \Delta_v\}$, greedily.
 
-    The entries are served from the largest down, each with as much of its weight as its two nodes and the
-    whole have left: the knapsack of LR-BCD (`Gosch et al. 2023 <https://arxiv.org/abs/2306.15427>`_). An entry
-    with full weight is served first ever after, so an ascent that projects like this settles early.
+    Entries are processed from the largest down; each keeps as much of its weight as the budgets of its two nodes and
+    the global budget still allow: the knapsack of LR-BCD (`Gosch et al. 2023 <https://arxiv.org/abs/2306.15427>`_). An
+    entry with full weight comes first in all later projections, so an ascent with this projection settles early.
 
     Args:
         weight: (B,) floating point.
-        pairs: (2, B) int64, the nodes that an entry's weight is charged to.
-        limits: Of the graph; its `local` must be there.
+        pairs: (2, B) int64, the nodes whose budgets an entry's weight counts against.
+        limits: The limits for the graph; `local` must be set.
     """
     order = torch.argsort(weight, descending=True, stable=True)
     order = order[: int((weight > 0).sum())]
@@ -67,19 +67,19 @@ def project_greedy(weight: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
 def project_nearest(
     weight: Tensor, pairs: Tensor, limits: Limits, *, tolerance: float = 1e-4, sweeps: int = 50
 ) -> Tensor:
-    r"""Return, nearly, the nearest point of the set that `project_greedy` projects to.
+    r"""Return approximately the nearest point of the set that `project_greedy` projects onto.
 
-    It is $p_{ij} = \mathrm{clip}(w_{ij} - \mu - \lambda_i - \lambda_j, 0, 1)$: the whole and every node have
-    a price, 0 while there is enough for all. The prices are found in turn, each exactly while the others stay
-    (coordinate ascent on the dual), until none moves by more than `tolerance`; what is then still spent too
-    much is cut by `project_greedy`.
+    It is $p_{ij} = \mathrm{clip}(w_{ij} - \mu - \lambda_i - \lambda_j, 0, 1)$: the global budget and every node's
+    budget have a price, 0 while they are not exhausted. The prices are computed in turn, each exactly with the others
+    fixed (coordinate ascent on the dual), until none moves by more than `tolerance`; any remaining excess is cut by
+    `project_greedy`.
 
     Args:
         weight: (B,) floating point.
-        pairs: (2, B) int64, the nodes that an entry's weight is charged to.
-        limits: Of the graph; its `local` must be there.
-        tolerance: Of the prices.
-        sweeps: The most sweeps over all prices.
+        pairs: (2, B) int64, the nodes whose budgets an entry's weight counts against.
+        limits: The limits for the graph; `local` must be set.
+        tolerance: Convergence tolerance of the prices.
+        sweeps: Maximum number of sweeps over all prices.
     """
     entries = (weight > 0).nonzero().squeeze(1)
     i, j = pairs[:, entries].cpu().numpy()
@@ -90,18 +90,18 @@ def project_nearest(
 
 
 def choose(order: Tensor, pairs: Tensor, limits: Limits) -> Tensor:
-    """Return the entries of `order` (K,) that fit into the limits, taken whole and greedily from the first on.
+    """Return the entries of `order` (K,) that fit into the limits as whole flips, chosen greedily from the first on.
 
     Args:
-        order: (K,) int64, positions in `pairs`, each at most once, the most wanted first.
+        order: (K,) int64, positions in `pairs`, without repetitions, the most wanted first.
         pairs: (2, B) int64.
-        limits: Of the graph.
+        limits: The limits for the graph.
     """
     if limits.local is None:
         return order[: limits.total]
     i, j = pairs[:, order].cpu().numpy()
     granted = _serve(np.ones(len(order)), i, j, *_plain(limits))
-    # Whole demands against whole limits: what is granted is 0 or 1.
+    # Demands and limits are integers, so every entry is granted 0 or 1.
     return order[torch.from_numpy(granted).to(order.device) == 1]
 
 
@@ -129,7 +129,7 @@ def _serve(wanted: Any, i: Any, j: Any, total: float, local: Any) -> Any:
 
 @kernel
 def _price(left: Any, members: Any, limit: float) -> float:
-    """Return the least price x >= 0 at which the members spend no more: sum clip(left - x, 0, 1) <= limit."""
+    """Return the smallest price x >= 0 that keeps the members within the limit: sum clip(left - x, 0, 1) <= limit."""
     low, high, price = 0.0, 0.0, 0.0
     for entry in members:
         high = max(high, left[entry])
@@ -148,7 +148,7 @@ def _price(left: Any, members: Any, limit: float) -> float:
             low = price
         else:
             high = price
-        # A Newton step where it stays between the two bounds (what is spent is piecewise linear), else halving.
+        # A Newton step if it stays between the bounds (the amount spent is piecewise linear), else bisection.
         price = price + (spent - limit) / num_between if num_between > 0 else low
         if not low < price < high:
             price = (low + high) / 2

@@ -1,4 +1,4 @@
-"""What PRBCD and LRBCD share: ascent on a random block that is resampled as it goes."""
+"""The common base of PRBCD and LRBCD: ascent on a random block that is resampled along the way."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ R = TypeVar("R", bound="RandomBlockAscent")
 class RandomBlockAscent(BlockAscent):
     """Block ascent (see `BlockAscent`) on a random block that is much smaller than the number of pairs."""
 
-    epochs: int = setting("Steps with resampling.", default=400, ge=0)
-    fine_tune_epochs: int = setting("Steps on the best block, with falling rate.", default=100, ge=0)
+    epochs: int = setting("Number of steps with resampling.", default=400, ge=0)
+    fine_tune_epochs: int = setting("Number of steps on the best block, with a decaying rate.", default=100, ge=0)
     rounding: bool = setting(
-        "Whether the steps on the best block bring the weights to whole flips, which makes the attack several points "
+        "Whether the steps on the best block drive the weights to whole flips, which makes the attack several points "
         "stronger at the same cost; False is the paper's form.",
         default=True,
     )
-    block_size: int = setting("B, the number of pairs looked at: several times the budget.", default=10_000, ge=1)
+    block_size: int = setting("B, the number of pairs in a block; several times the budget.", default=10_000, ge=1)
 
     trial_settings = MappingProxyType({"epochs": 4, "fine_tune_epochs": 3, "block_size": 200, "final_samples": 3})
 
     def with_epochs(self: R, epochs: int) -> R:
-        """Return the same attack with so many epochs and a quarter as many to fine-tune."""
+        """Return the same attack with this many epochs and a quarter as many for fine-tuning."""
         return self.replace(epochs=epochs, fine_tune_epochs=max(epochs // 4, 1))
 
     def _steps(self) -> Steps:

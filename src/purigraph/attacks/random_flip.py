@@ -1,4 +1,4 @@
-"""Random flips: the floor that every other attack must beat."""
+"""Random flips: the baseline that every other attack must beat."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from purigraph.graph.perturbation import Perturbation
 
 @registry.register("random-flip")
 class RandomFlip(Attack):
-    """Flip pairs drawn uniformly from all: the floor that every other attack must beat.
+    """Flip pairs drawn uniformly from all: the baseline that every other attack must beat.
 
-    Nearly all random pairs are no edges, so this mostly adds. The start's flips come first if there is one. The loss
-    only breaks ties between equal accuracies.
+    Nearly all random pairs are not edges, so this mostly adds edges. If there is a start, its flips come first. The
+    loss only breaks ties between equal accuracies.
     """
 
     knows_local_budgets = True
@@ -26,7 +26,7 @@ class RandomFlip(Attack):
         limits, start = scene.limits, scene.start_codes()
         nodes = None if limits.local is None else (limits.local > 0).nonzero().squeeze(1)
         space = PairSpace(scene.graph.num_nodes, nodes, device=scene.graph.device)
-        # Under local budgets some draws don't fit: have spare ones.
+        # Under local budgets some draws don't fit: draw spare ones.
         spare = 0 if limits.local is None else 3 * limits.total
         fresh = space.sample(limits.total - len(start) + spare, scene.generator, taken=start)
         fresh = fresh[torch.randperm(len(fresh), generator=scene.generator).to(fresh.device)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from purigraph.attacks.victim import Victim
+from purigraph.checkpoint_layout import Entry, Layout
 from purigraph.checkpoints import Checkpointer, State
 from purigraph.graph import pair_codes
 from purigraph.graph.budget import Limits
@@ -24,11 +25,11 @@ class Scene:
         victim: The model, as a function of the graph.
         graph: The clean graph; its weights have the dtype of x.
         labels: (N,) int64.
-        targets: (M,) int64, ascending, each once.
+        targets: (M,) int64, ascending, without repetitions.
         limits: The budget for this graph, above zero.
-        start: A perturbation within the limits to begin from, or None.
+        start: A perturbation within the limits to start from, or None.
         generator: The only source of randomness; on the CPU.
-        checkpointer: Where a long run keeps its state; used through `resume` and `offer`.
+        checkpointer: Where a long run saves its state; used through `resume` and `offer`.
         progress: Whether to show progress; see `purigraph.progress`.
     """
 
@@ -47,21 +48,34 @@ class Scene:
         flips = torch.empty((2, 0), dtype=torch.int64) if self.start is None else self.start.flips()
         return pair_codes.encode(flips[0], flips[1], self.graph.num_nodes).to(self.graph.device)
 
-    def resume(self) -> State | None:
-        """Return the state that an interrupted run offered last, the generator set as it was then; None if none did.
+    def resume(self, layout: Layout | None = None) -> State | None:
+        """Return the last state of an interrupted run, or None, and restore the generator to that state.
+
+        Args:
+            layout: What the state looks like. Default: it is not checked.
 
         Raises:
-            ModelFileError: If the checkpoint is damaged or belongs to another run.
+            ModelFileError: If the checkpoint is damaged, belongs to another run or does not have the layout.
         """
-        state = self.checkpointer.resume()
+        if layout is not None:
+            layout = replace(layout, tensors={**layout.tensors, "generator": Entry.like(self.generator.get_state())})
+        state = self.checkpointer.resume(layout)
         if state is None:
             return None
         tensors = dict(state.tensors)
-        self.generator.set_state(tensors.pop("generator"))
+        with self.checkpointer.restoring():
+            self.generator.set_state(tensors.pop("generator"))
         return State({name: tensor.to(self.graph.device) for name, tensor in tensors.items()}, state.values)
 
+    def check_codes(self, codes: Tensor) -> None:
+        """Raise `ValueError` unless codes from a checkpoint are those of pairs of this graph, ascending."""
+        pairs = pair_codes.decode(codes, self.graph.num_nodes)
+        inside = (pairs[0] >= 0) & (pairs[0] < pairs[1]) & (pairs[1] < self.graph.num_nodes)
+        if not bool(inside.all()) or not bool((codes[1:] > codes[:-1]).all()):
+            raise ValueError("its codes are not those of pairs of this graph")
+
     def offer(self, state: Callable[[], State]) -> None:
-        """Save the run's state, with the generator's, if a checkpoint is due; it is asked for only then."""
+        """Save the run's state and the generator's if a checkpoint is due; `state` is only called then."""
 
         def whole() -> State:
             found = state()

@@ -20,7 +20,7 @@ from purigraph.metrics import accuracy
 
 
 class Verdict(NamedTuple):
-    """How a model does on its targets: what the attacker wants low, and what it wants high."""
+    """A model's accuracy on the targets, which the attacker minimises, and its loss, which the attacker maximises."""
 
     accuracy: float
     loss: float
@@ -31,9 +31,9 @@ class Verdict(NamedTuple):
         return cls(math.inf, -math.inf)
 
     def beats(self, other: Verdict) -> bool:
-        """Return whether the attacker prefers this one: a lower accuracy, or the same with a higher loss.
+        """Return whether the attacker prefers this one: lower accuracy, or equal accuracy and higher loss.
 
-        Nothing is won by driving a model to nan: such a verdict beats none.
+        A verdict with a loss of nan beats no other: driving a model to nan does not count as success.
         """
         if math.isnan(self.loss):
             return False
@@ -43,14 +43,14 @@ class Verdict(NamedTuple):
 
 
 class Victim:
-    """A model with everything fixed but the graph.
+    """A model with everything but the graph fixed.
 
     Args:
         model: Called with (x, edge_index, edge_weight); returns logits (N, C).
-        x: Whatever the model takes as node features; passed on as it is.
+        x: Whatever the model takes as node features; passed on unchanged.
         labels: (N,) int64.
         targets: (M,) int64.
-        loss: Of logits (M, C) and labels (M,), to be maximised.
+        loss: A function of logits (M, C) and labels (M,), which the attacker maximises.
     """
 
     def __init__(self, model: Model, x: Any, labels: Tensor, targets: Tensor, loss: Loss) -> None:
@@ -65,7 +65,7 @@ class Victim:
         return self._of_targets(self._model(self._x, edge_index, edge_weight))
 
     def _relaxed_logits(self, overlay: Overlay, presence: Tensor) -> Tensor:
-        """Return the targets' logits where edges are there only to the shares `presence` (2E',); see `Relaxable`."""
+        """Return the targets' logits with edges present to the degree `presence` (2E',); see `Relaxable`."""
         if self._relaxable is not None:
             return self._of_targets(
                 self._relaxable.relaxed(self._x, overlay.edge_index, overlay.whole_weight, presence)
@@ -76,28 +76,28 @@ class Victim:
         if not isinstance(logits, Tensor) or logits.dim() != 2 or logits.shape[0] != self._num_nodes:
             found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
             raise UnsupportedModelError(
-                f"The model must give logits of shape ({self._num_nodes}, number of classes), not {found}."
+                f"The model must return logits of shape ({self._num_nodes}, number of classes), not {found}."
             )
         if int(self._target_labels.max()) >= logits.shape[1]:
             raise InputError(
-                f"A target has the label {int(self._target_labels.max())}, but the model knows the classes 0 to "
-                f"{logits.shape[1] - 1} only: leave such nodes out of the targets."
+                f"A target has the label {int(self._target_labels.max())}, but the model only knows the classes 0 to "
+                f"{logits.shape[1] - 1}: leave such nodes out of the targets."
             )
         chosen: Tensor = logits[self._targets]
         return chosen
 
     @torch.no_grad()
     def relaxed(self, overlay: Overlay, flip_weight: Tensor) -> Verdict:
-        """Return the verdict on a graph with flips (B,) made in part; no gradient is computed."""
+        """Return the verdict on a graph with partial flips (B,), without computing gradients."""
         return self._judge(self._relaxed_logits(overlay, overlay.presence(flip_weight)))
 
     def verdict(self, graph: PairGraph) -> Verdict:
-        """Return the verdict on a graph; no gradient is computed."""
+        """Return the verdict on a graph, without computing gradients."""
         return self.predict(graph)[0]
 
     @torch.no_grad()
     def predict(self, graph: PairGraph) -> tuple[Verdict, Tensor]:
-        """Return the verdict on a graph and (M,) bool, which targets are right."""
+        """Return the verdict on a graph, and which targets are classified correctly, (M,) bool."""
         logits = self.logits(list_edges(graph), graph.weight.index_select(0, graph.csr.pair))
         return self._judge(logits), logits.argmax(1) == self._target_labels
 
@@ -108,10 +108,10 @@ class Victim:
     def gradient(self, overlay: Overlay, flip_weight: Tensor) -> tuple[Verdict, Tensor]:
         """Return the verdict and the loss's gradient (B,) with respect to the flip weights (B,), in one pass.
 
-        Entries where the gradient is not finite are 0: an attack that stops there would flatter the model.
+        Non-finite entries are set to 0: an attack that stopped there would make the model look better than it is.
 
         Raises:
-            UnsupportedModelError: If the output does not depend on `edge_weight` differentiably.
+            UnsupportedModelError: If the output is not differentiable in `edge_weight`.
         """
         presence = overlay.presence(flip_weight.detach()).requires_grad_()
         logits = self._relaxed_logits(overlay, presence)
@@ -121,9 +121,9 @@ class Victim:
             (gradient,) = torch.autograd.grad(loss, presence, allow_unused=True)
         if gradient is None:
             raise UnsupportedModelError(
-                "The model's output does not depend on edge_weight, so there is no gradient to follow. Give a "
-                "model that uses edge_weight without detaching it, or attack with 'evolutionary', which needs "
-                "predictions only."
+                "The model's output does not depend on edge_weight, so there is no gradient to follow. Pass a "
+                "model that uses edge_weight without detaching it, or the attack 'evolutionary', which only needs "
+                "predictions."
             )
         logits = logits.detach()
         verdict = Verdict(accuracy(logits, self._target_labels), float(loss.detach()))
@@ -132,7 +132,7 @@ class Victim:
 
 @contextmanager
 def frozen(model: Model) -> Iterator[None]:
-    """Put a module into evaluation mode without parameter gradients; leave it exactly as it was."""
+    """Put a module into evaluation mode without parameter gradients, and restore both exactly afterwards."""
     if not isinstance(model, nn.Module):
         yield
         return

@@ -14,19 +14,19 @@ from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict
 from purigraph.graph.perturbation import Perturbation
 
-# How many of the chosen flips are called into question at the end.
+# The maximum number of chosen flips that `exchange` tries to replace.
 _EXCHANGED = 4
 
 
 def strongest_choice(found: Block, rounded: Block, samples: int, scene: Scene) -> tuple[Tensor, Verdict]:
-    """Return the strongest of some choices of whole flips: by most weight, and at random by weight.
+    """Return the strongest of several choices of whole flips: by largest weight, and at random by weight.
 
     Args:
-        found: A block before rounding. The random choices follow its weights, which are far from whole.
-        rounded: The same pairs after it (or the same block). The first choice follows its weights, and those of
-            `found` where some of the budget is left.
-        samples: How many choices are tried (one more where there was rounding).
-        scene: Whose limits are kept.
+        found: The block before rounding. The random choices follow its weights, which are far from 0 and 1.
+        rounded: The same pairs after rounding (or the same block). The first choice follows its weights, then those of
+            `found` if some of the budget is left.
+        samples: Number of choices to try (one more after rounding).
+        scene: The scene whose limits apply.
 
     Returns:
         Positions in the block, and the verdict on the discrete graph.
@@ -42,7 +42,7 @@ def strongest_choice(found: Block, rounded: Block, samples: int, scene: Scene) -
 
 
 def _orders(found: Block, rounded: Block, samples: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Yield positions of all entries with weight, the most wanted first."""
+    """Yield orders of the positions of all entries with weight, the most wanted first."""
     entries = (found.has_weight() | rounded.has_weight()).nonzero().squeeze(1).cpu()
     weight, after = found.weight.double().cpu()[entries], rounded.weight.cpu()[entries]
     by_weight = torch.argsort(weight, descending=True, stable=True)
@@ -51,24 +51,24 @@ def _orders(found: Block, rounded: Block, samples: int, generator: torch.Generat
         yield entries[by_weight]
     for _ in range(samples - 1):
         luck = torch.rand(2, len(weight), generator=generator, dtype=weight.dtype)
-        # Those drawn come first, in any order: too many are as likely as too few. Then the others, each the sooner
-        # the more weight it has (exponential waiting times): no part of the budget is left over.
+        # Drawn entries come first, in random order, as there may be too many. As there may also be too few, the others
+        # follow, the sooner the more weight they have (exponential waiting times): no part of the budget is left over.
         waiting = -torch.log1p(-luck[1]) / weight
         yield entries[torch.where(luck[0] < weight, -luck[1], waiting).argsort()]
 
 
 def exchange(chosen: Tensor, verdict: Verdict, overlay: Overlay, tries: int, scene: Scene) -> Tensor:
-    """Replace single flips where that helps: for small budgets, where one flip is much.
+    """Replace single flips where that helps: for small budgets, where a single flip matters.
 
-    The flips that the gradient thinks least of are taken out, one after the other, and those are tried instead that
-    the gradient at the graph without it thinks best of.
+    The flips with the smallest gradient are removed one at a time; the flips with the largest gradient on the graph
+    without the removed one are tried instead.
 
     Args:
         chosen: Positions in the overlay's block.
-        verdict: On the chosen ones.
-        overlay: Of the graph and the block.
-        tries: How many, in all.
-        scene: Whose limits are kept.
+        verdict: The verdict on the chosen flips.
+        overlay: The overlay of the graph and the block.
+        tries: Number of replacements to try in total.
+        scene: The scene whose limits apply.
     """
     pairs = overlay.pairs.cpu()
     weakest = chosen[torch.argsort(_gain(chosen, overlay, scene)[chosen], stable=True)][: min(_EXCHANGED, tries)]
@@ -85,7 +85,7 @@ def exchange(chosen: Tensor, verdict: Verdict, overlay: Overlay, tries: int, sce
 
 
 def _gain(chosen: Tensor, overlay: Overlay, scene: Scene) -> Tensor:
-    """Return the loss's gradient (B,) with respect to the flips, where the chosen ones are made."""
+    """Return the loss's gradient (B,) with respect to the flips, with the chosen ones made."""
     weight = torch.full_like(overlay.codes, EPSILON, dtype=scene.graph.weight.dtype)
     weight[chosen] = 1 - EPSILON
     return scene.victim.gradient(overlay, weight)[1].cpu()

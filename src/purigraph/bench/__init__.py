@@ -1,8 +1,8 @@
-"""What `purigraph bench` runs: our kernels against the printed equations, against PyG and against the floor.
+"""The benchmark of `purigraph bench`: our kernels against the equations as printed, PyG, and a lower bound.
 
-All of a row's times come from one process and one run, taken in turns, as machines are noisy and only ratios mean
-something; peak memory comes from a child process per side. The floor is the time of the matrix products that can't be
-avoided, F = one (N x 1024) . (1024 x 1024) product, measured beside them.
+All times of a row are measured in one process and one run, in turns, as machines are noisy and only ratios are
+meaningful; peak memory is measured in one child process per side. The lower bound (floor) is the time of the
+unavoidable matrix products, in units of F, one (N x 1024) . (1024 x 1024) product, measured in the same run.
 """
 
 from purigraph.bench.rows import Row, run

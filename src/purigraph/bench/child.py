@@ -1,4 +1,4 @@
-"""`python -m purigraph.bench.child WORKLOAD SIDE SIZE`: run one side once and print the memory that it took."""
+"""`python -m purigraph.bench.child WORKLOAD SIDE SIZE`: run one side once and print the memory that it used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from purigraph.bench.measure import memory_now, memory_peak
 
 
 def main() -> None:
-    """Warm up on a tiny graph (libraries and compiled code are not the workload's), then measure."""
+    """Warm up on a tiny graph (to exclude libraries and compiled code), then measure."""
     workload, side, size = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     make = workloads.WORKLOADS[workload]
     make(num_nodes=64, num_edges=128, num_features=16, block=32, epochs=1).side(side)()

@@ -1,4 +1,4 @@
-"""Time by turns, memory by child processes."""
+"""Measuring time in turns and memory in child processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from purigraph.errors import InputError
 
 
 def by_turns(sides: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
-    """The median seconds of every side, called in turns so that all see the same machine; one round warms up."""
+    """Return the median seconds of every side; they run in turns, under equal conditions, after a warm-up round."""
     for work in sides.values():
         work()
     times: dict[str, list[float]] = {name: [] for name in sides}
@@ -28,39 +28,39 @@ def by_turns(sides: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[
 
 
 def once(work: Callable[[], object]) -> float:
-    """The seconds of one call, for work that takes long enough to need no repetition."""
+    """Return the seconds of one call, for work that takes long enough to be measured once."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def floor_seconds(num_nodes: int, rounds: int = 3) -> float:
-    """F: the time of one (N x 1024) . (1024 x 1024) product in single precision, into memory that is there."""
+    """Return F, the time of one (N x 1024) . (1024 x 1024) product in single precision, into allocated memory."""
     left, right = torch.randn(num_nodes, 1024), torch.randn(1024, 1024)
     out = torch.empty(num_nodes, 1024)
     return by_turns({"F": lambda: torch.mm(left, right, out=out)}, rounds=rounds)["F"]
 
 
 def memory_now() -> float:
-    """The resident memory of this process, in MB."""
+    """Return the resident memory of this process, in MB."""
     return _memory("VmRSS")
 
 
 def memory_peak() -> float:
-    """The highest resident memory of this process so far, in MB."""
+    """Return the peak resident memory of this process so far, in MB."""
     return _memory("VmHWM")
 
 
 def _memory(field: str) -> float:
-    # Not getrusage: what it calls the peak is passed on from parent to child.
+    # Not getrusage: its peak is inherited from the parent process.
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) / 1024
-    raise InputError(f"/proc/self/status has no {field}: memory can be measured on Linux only.")
+    raise InputError(f"/proc/self/status has no {field}: memory can only be measured on Linux.")
 
 
 def child_memory(workload: str, side: str, **size: int) -> float:
-    """Peak memory in MB that a workload adds to a process, inputs included, measured in a child of its own."""
+    """Return the peak memory in MB that a workload, with its inputs, adds to a process; measured in a child process."""
     command = [sys.executable, "-m", "purigraph.bench.child", workload, side, json.dumps(size)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:

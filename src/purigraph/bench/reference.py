@@ -1,4 +1,4 @@
-"""The reference side: the printed equations, one node encoding per step, the edge product per edge."""
+"""The reference side: the equations as printed, with one node encoding per step and one edge product per edge."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from purigraph.kernels.reference import reference_encoding, reference_scores, re
 from purigraph.metrics import ranking_scores
 from purigraph.purifiers.gpr_gae.links import LinkModel
 
-# Pairs scored at a time where all would not fit: 2 directions x 2,048 + 512 channels x 4 bytes each.
+# Pairs scored at a time if all would not fit in memory: 2 directions x 2,048 + 512 channels x 4 bytes each.
 _BATCH = 200_000
 
 
 def named_parameters(links: LinkModel, *, frozen: bool) -> dict[str, Tensor]:
-    """The parameters as the printed equations name them."""
+    """Return the parameters by their names in the equations."""
     live = links.frozen() if frozen else links.trainable()
     p, q = live.code_weight.chunk(2, dim=1)
     return {
@@ -32,7 +32,7 @@ def named_parameters(links: LinkModel, *, frozen: bool) -> dict[str, Tensor]:
 
 
 def purify(links: LinkModel, x: Tensor, graph: PairGraph, steps: int) -> Tensor:
-    """`steps` steps with alpha = 1; differentiable in the graph's weights."""
+    """Purify in `steps` steps with alpha = 1; differentiable in the weights of the graph."""
     parameters = named_parameters(links, frozen=True)
     weight = graph.weight
     for _ in range(steps):
@@ -43,7 +43,7 @@ def purify(links: LinkModel, x: Tensor, graph: PairGraph, steps: int) -> Tensor:
 def training_epoch(
     links: LinkModel, optimizer: torch.optim.Optimizer, x: Tensor, graph: PairGraph, injection: float
 ) -> None:
-    """One epoch with dense dropout, PyG's negative sampling and the loss of the paper."""
+    """Train one epoch with dense dropout, PyG's negative sampling and the loss of the paper."""
     edge_index, _ = graph.edge_index()
     count = round(injection * graph.num_pairs)
     negative = negative_sampling(edge_index, graph.num_nodes, 2 * count, force_undirected=True)
@@ -66,7 +66,7 @@ def training_epoch(
 
 @torch.no_grad()
 def validate(links: LinkModel, x: Tensor, sets: list[tuple[PairGraph, PairGraph, Tensor]]) -> None:
-    """Score every validation set: (the graph, the scored pairs, which of them are true)."""
+    """Score every validation set: (graph, scored pairs, which of them are original edges)."""
     parameters = named_parameters(links, frozen=True)
     for graph, scored, is_original in sets:
         encoding = reference_encoding(x, graph.pairs, graph.weight, parameters)

@@ -1,4 +1,4 @@
-"""The rows of the benchmark's table."""
+"""The rows of the benchmark table."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ARXIV = {"num_nodes": 169343, "num_edges": 1157799, "num_features": 128}
 
 @dataclass(frozen=True)
 class Row:
-    """One piece of work: our time, the reference's, the floor's, and both peaks of memory.
+    """One workload: our time, the time of the reference, the floor, and the peak memory of both sides.
 
-    `ratio` is how many times faster than the reference we are; `floor_multiple` how many times slower than the matrix
-    products that can't be avoided. None where there is no such side.
+    `ratio` is how many times faster we are than the reference; `floor_multiple` is how many times slower we are than
+    the unavoidable matrix products. Both are None if there is nothing to compare with.
     """
 
     name: str
@@ -32,16 +32,16 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """The reference's time over ours."""
+        """Return the time of the reference divided by ours."""
         return None if self.reference_s is None else self.reference_s / self.ours_s
 
     @property
     def floor_multiple(self) -> float | None:
-        """Our time over the floor's."""
+        """Return our time divided by the floor."""
         return None if self.floor_s is None else self.ours_s / self.floor_s
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the row as JSON values."""
         names = (
             "name",
             "size",
@@ -62,7 +62,7 @@ class _Plan:
     size: str
     arguments: dict[str, int]
     rounds: int
-    divide: int = 1  # calls that one timed call stands for
+    divide: int = 1  # the number of units of work in one timed call
     has_reference: bool = True
     large: bool = False
 
@@ -74,19 +74,19 @@ _PLANS = [
     _Plan("prbcd_vs_pyg", "cora", {**CORA, "block": 10_000, "epochs": 20}, rounds=3, divide=20),
     _Plan("purify", "pubmed", PUBMED, rounds=3),
     _Plan("gradient", "pubmed", {**PUBMED, "block": 50_000}, rounds=1, has_reference=False),
-    # The reference would need 5 TFlop and tens of GB of traffic per step there: minutes that say nothing new.
+    # The reference would need 5 TFlop and tens of GB of memory traffic per step: minutes, without new insight.
     _Plan("arxiv_purify", "arxiv", ARXIV, rounds=1, has_reference=False, large=True),
     _Plan("arxiv_attack_epoch", "arxiv", {**ARXIV, "block": 1_000_000}, rounds=1, has_reference=False, large=True),
 ]
 
 
 def run(*, quick: bool = False, memory: bool = True, only: Collection[str] | None = None) -> Iterator[Row]:
-    """Measure row by row.
+    """Measure and yield row by row.
 
     Args:
-        only: the names to measure; all when left out.
-        quick: Cora's size only, with fewer repetitions; the large sizes take minutes.
-        memory: measure peak memory too, in child processes.
+        only: The names of the rows to measure. Default: all.
+        quick: Whether to measure only Cora's size, with fewer repetitions; the large sizes take minutes.
+        memory: Whether to also measure peak memory, in child processes.
     """
     for plan in _PLANS:
         if (quick and plan.size != "cora") or (only is not None and plan.name not in only):
@@ -99,7 +99,7 @@ def _measure(plan: _Plan, *, quick: bool, memory: bool) -> Row:
     num_nodes = plan.arguments["num_nodes"]
     sides = {"ours": work.ours, **({"reference": work.reference} if plan.has_reference else {})}
     if plan.large:
-        # Minutes per call: our side is warmed up by one call, the reference is timed once.
+        # Calls take minutes: our side is warmed up with one call, and the reference is timed once.
         work.ours()
         times = {name: once(side) for name, side in sides.items()}
     else:

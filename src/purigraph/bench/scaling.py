@@ -1,4 +1,4 @@
-"""How the time of one purification step grows with the edges, and with the purifier's shape."""
+"""How the time of one purification step scales with the number of edges and the purifier's dimensions."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Growth:
     mb: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the measurement as JSON values."""
         return asdict(self)
 
 
 def growth_with_edges(edges: tuple[int, ...] = (10_000, 100_000, 1_000_000, 10_000_000)) -> Iterator[Growth]:
-    """One step on graphs of 10 edges per node."""
+    """Measure one step on graphs with 10 edges per node."""
     for num_edges in edges:
         yield _one(num_edges // 10, num_edges, memory=True)
 
 
 def growth_with_shape(num_nodes: int = 2708, num_edges: int = 5278) -> Iterator[Growth]:
-    """One step at Cora's size for other K, Z1 and Z2."""
+    """Measure one step at Cora's size for other values of K, Z1 and Z2."""
     shapes = [(2, 128, 512), (7, 128, 512), (12, 128, 512), (7, 64, 512), (7, 256, 512), (7, 128, 256), (7, 128, 1024)]
     for hops, node_channels, edge_channels in shapes:
         yield _one(

@@ -1,4 +1,4 @@
-"""The pieces of work that are measured, each with our side and the one it is compared with."""
+"""The workloads that are measured, each with our side and the reference side."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ STEPS = 5
 
 
 class Workload(ABC):
-    """A piece of work on the embedded graph of a given size, with a random purifier of the paper's shape.
+    """A workload on the embedded graph at a given size, with a random purifier of the paper's dimensions.
 
     Args:
-        num_nodes: N.
-        num_edges: E, undirected.
-        num_features: F.
-        block: candidate pairs of an attack.
-        epochs: of an attack.
-        shape: other hyper-parameters of the purifier.
+        num_nodes: N, the number of nodes.
+        num_edges: E, the number of undirected edges.
+        num_features: F, the number of features.
+        block: The number of candidate pairs of an attack.
+        epochs: The number of epochs of an attack.
+        shape: Other hyper-parameters of the purifier.
     """
 
-    #: How many products F can't be avoided.
+    #: The number of unavoidable products F.
     floors: int | None = None
 
     def __init__(
@@ -56,60 +56,60 @@ class Workload(ABC):
         self.graph = as_pair_graph(self.data)
         self.block, self.epochs = block, epochs
         self.purifier = GPRGAE(in_channels=num_features, **shape)
-        self.purifier.provenance = {"weights": "random"}  # time does not depend on them
+        self.purifier.provenance = {"weights": "random"}  # the time does not depend on the weights
 
     @property
     def links(self) -> Any:
-        """The purifier's parameters."""
+        """Return the parameters of the purifier."""
         return self.purifier.links
 
     def fresh_features(self) -> Tensor:
-        """The features as a new tensor, so that nothing kept from an earlier call helps."""
+        """Return the features as a new tensor, so nothing cached in an earlier call is used."""
         x: Tensor = self.data.x.view_as(self.data.x)
         return x
 
     def side(self, name: str) -> Callable[[], object]:
-        """`ours` or `reference`."""
+        """Return the function of a side, `ours` or `reference`."""
         return {"ours": self.ours, "reference": self.reference}[name]
 
     @abstractmethod
     def ours(self) -> object:
-        """Do it our way."""
+        """Run our side."""
 
     @abstractmethod
     def reference(self) -> object:
-        """Do it the way that we compare with."""
+        """Run the reference side."""
 
 
 class Purify(Workload):
-    """Purify the clean graph in 5 steps, no gradients."""
+    """Purify the clean graph in 5 steps, without gradients."""
 
     floors = STEPS
 
     @torch.no_grad()
     def ours(self) -> Tensor:
-        """With the kernels."""
+        """Use the kernels."""
         return self.purifier.trace(self.fresh_features(), self.graph, tolerance=0.0, max_steps=STEPS).graph.weight
 
     @torch.no_grad()
     def reference(self) -> Tensor:
-        """With the printed equations."""
+        """Use the equations as printed."""
         return reference.purify(self.links, self.data.x, self.graph, STEPS)
 
 
 class PurifyStep(Purify):
-    """Purify for a single step."""
+    """Purify in a single step."""
 
     floors = 1
 
     @torch.no_grad()
     def ours(self) -> Tensor:
-        """With the kernels."""
+        """Use the kernels."""
         return self.purifier.trace(self.fresh_features(), self.graph, tolerance=0.0, max_steps=1).graph.weight
 
 
 class Gradient(Workload):
-    """The gradient of a loss with respect to all weights through 5 steps, with a block of candidate pairs."""
+    """Compute the gradient of a loss with respect to all weights through 5 steps, with a block of candidate pairs."""
 
     floors = 2 * STEPS
 
@@ -129,12 +129,12 @@ class Gradient(Workload):
         return torch.autograd.grad(loss, weight)[0]
 
     def ours(self) -> Tensor:
-        """With the kernels."""
+        """Use the kernels."""
         x = self.fresh_features()
         return self._gradient(lambda g: self.purifier.trace(x, g, tolerance=0.0, max_steps=STEPS).graph.weight)
 
     def reference(self) -> Tensor:
-        """With the printed equations and plain autograd."""
+        """Use the equations as printed and plain autograd."""
         return self._gradient(lambda graph: reference.purify(self.links, self.data.x, graph, STEPS))
 
 
@@ -152,19 +152,19 @@ class TrainEpoch(Workload):
         self.train_x, self.train_graph = self.data.x[: task.graph.num_nodes], task.graph
 
     def ours(self) -> None:
-        """Three epochs hold one validation."""
+        """Run three epochs, which include one validation."""
         for _ in range(3):
             self.training.epoch()
 
     def reference(self) -> None:
-        """The same three epochs with the printed equations."""
+        """Run the same three epochs with the equations as printed."""
         for _ in range(3):
             reference.training_epoch(self.links, self.optimizer, self.train_x, self.train_graph, 1.5)
         reference.validate(self.links, self.data.x, self.sets)
 
 
 class PrbcdOnGcn(Workload):
-    """PRBCD on a plain GCN: ours and PyG's, the same epochs and block."""
+    """PRBCD on a plain GCN: ours and PyG's, with the same epochs and block."""
 
     def __init__(self, **size: Any) -> None:
         super().__init__(**size)
@@ -181,8 +181,8 @@ class PrbcdOnGcn(Workload):
         return attack(self.model, self.data, self.flips, targets=self.targets, progress=False)
 
     def reference(self) -> object:
-        """PyG's PRBCDAttack around the same model."""
-        from torch_geometric.contrib.nn import PRBCDAttack  # warns that it is experimental: only where it is used
+        """Run PyG's PRBCDAttack on the same model."""
+        from torch_geometric.contrib.nn import PRBCDAttack  # imported here, as it warns that it is experimental
 
         attack = PRBCDAttack(
             self.model,
@@ -209,7 +209,7 @@ class AdaptiveEpoch(Workload):
         self.targets = torch.arange(0, self.data.num_nodes, 10)
 
     def ours(self) -> Tensor:
-        """Merge a fresh block with the graph, take the gradient for every candidate, project to the budget."""
+        """Merge a new block with the graph, compute the gradient of every candidate, and project to the budget."""
         generator = torch.Generator().manual_seed(2)
         union = Overlay(self.graph, sample_non_edges(self.graph, self.block, generator))
         weight = torch.full((self.block,), 1e-3)
@@ -219,8 +219,8 @@ class AdaptiveEpoch(Workload):
         return project_global(weight + gradient, self.graph.num_pairs // 10)
 
     def reference(self) -> object:
-        """The printed equations keep over 5,000 numbers per directed edge and step: far more than the memory."""
-        raise InputError("arXiv's size does not fit the reference version.")
+        """Refuse: the equations as printed keep over 5,000 numbers per directed edge and step, far too much memory."""
+        raise InputError("The reference version does not fit in memory at arXiv's size.")
 
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. What a command does is written elsewhere in the library."""
+"""The command line. Commands only parse options, call the library and print results."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import typer
 
 from purigraph._version import __version__
 from purigraph.cli import attack, bench, datasets, demo, evaluate, fit, purify, settings, train
-from purigraph.cli.commands import add_command
+from purigraph.cli.commands import Terminated, add_command, end_on_signals
 from purigraph.errors import PurigraphError
 
 app = typer.Typer(
     name="purigraph",
-    help="Purify graphs that someone hostile may have edited, before a graph neural network sees them.",
+    help="Purify graphs that may have been attacked, before a graph neural network sees them.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -39,12 +39,15 @@ def _main(
 
 
 def main() -> None:
-    """Run the command line; what goes wrong as foreseen is one sentence and exit code 2, no traceback."""
+    """Run the command line; expected errors print one sentence without a traceback and exit with code 2."""
+    end_on_signals()
     try:
         app()
+    except Terminated as ended:  # outside a command, while modules are imported
+        sys.exit(ended.exit_code)
     except PurigraphError as error:
         _fail(str(error))
-    except OSError as error:  # the disk is full, a folder was taken away meanwhile, ...
+    except OSError as error:  # for example, the disk is full or a folder was removed
         _fail(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))
 
 

@@ -1,7 +1,8 @@
-"""`purigraph attack`: find the flips that hurt a model most, and keep them as a file."""
+"""`purigraph attack`: find the flips that hurt a model most and save them to a file."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,7 @@ from purigraph.cli.options import (
     SplitOption,
     SplitSeedOption,
 )
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import FLIPS, GRAPH_FILE, check_output, keep_result, print_json
 
 NAME = "attack"
 HELP = "Attack a trained classifier, through a purifier if one is given, and write the flips to a file."
@@ -47,9 +48,9 @@ def run(
     budget_kind: BudgetKindOption = "incident",
     epochs: AttackEpochsOption = None,
     restarts: RestartsOption = None,
-    start: Annotated[Path | None, typer.Option(help="A file of flips to begin from, say a transferred attack.")] = None,
+    start: Annotated[Path | None, typer.Option(help="Flips to start from, e.g. of a transferred attack.")] = None,
     graph_output: Annotated[
-        Path | None, typer.Option(help="Also write the attacked graph, to a .npz graph file.")
+        Path | None, typer.Option(help="Also write the attacked graph to a .npz graph file.")
     ] = None,
     checkpoint: CheckpointOption = None,
     preset: PresetOption = None,
@@ -66,9 +67,10 @@ def run(
     from purigraph.graph.npz import save_npz
     from purigraph.graph.perturbation import Perturbation
 
-    check_output(output, "--output", suffix=".safetensors", apart_from=[start])
-    check_output(graph_output, "--graph-output", suffix=".npz", apart_from=[graph])
-    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, start, output, graph_output])
+    inputs = [graph, start, classifier, purifier]
+    check_output(output, "--output", suffix=".safetensors", kind=FLIPS, apart_from=inputs)
+    check_output(graph_output, "--graph-output", suffix=".npz", kind=GRAPH_FILE, apart_from=[*inputs, output])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[*inputs, output, graph_output])
     kind, (amount,) = read_budgets(budget_kind, None if epsilon is None else [epsilon], [DEFAULT_EPSILON])
     attacker = create_attack(
         attack, settings, preset=preset, epochs=epochs, graph=graph, through_purifier=purifier is not None
@@ -94,10 +96,11 @@ def run(
         "epsilon": amount,
         "budget_kind": kind,
     }
-    found.save(output, {name: str(fact) for name, fact in facts.items()})
+    header = {name: str(fact) for name, fact in facts.items()}
+    keep_result(lambda path: found.save(path, header), output)
     attacked = found.apply(data)
     if graph_output is not None:
-        save_npz(attacked.cpu(), graph_output)
+        keep_result(partial(save_npz, attacked.cpu()), graph_output)
     clean, left = (model_accuracy(model, as_attacks_see_it(one)) for one in (data, attacked))
     if as_json:
         written = {"output": str(output), "graph_output": None if graph_output is None else str(graph_output)}

@@ -1,4 +1,4 @@
-"""What the attacking commands attack with: an attack's settings and its budget, from options."""
+"""Options of the commands that attack: the settings of an attack and its budgets."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def create_attack(
     graph: str,
     through_purifier: bool,
 ) -> Attack:
-    """Create the attack that the options describe; whatever it can't use is refused.
+    """Create the attack given by the options; options that do not apply to it are refused.
 
     Args:
-        name: The attack's.
-        settings: From `--set`.
-        preset: From `--preset`: settings that `--set` goes on top of.
-        epochs: From `--epochs`: see `Attack.with_epochs`.
-        graph: The graph's path or name.
-        through_purifier: Whether the attack sees a purifier.
+        name: The name of the attack.
+        settings: The settings from `--set`.
+        preset: The value of `--preset`: settings that those of `--set` override.
+        epochs: The value of `--epochs`; see `Attack.with_epochs`.
+        graph: The path or name of the graph.
+        through_purifier: Whether the attacked model includes a purifier.
     """
     from purigraph import attacks
 
@@ -44,11 +44,11 @@ def create_attack(
     if epochs is None:
         return attacks.create(name, **{**base, **given})
     if preset is not None:
-        raise InputError("--preset names the epochs too: leave --epochs out, or change them with --set epochs=...")
+        raise InputError("--preset also sets the epochs: omit --epochs, or change them with --set epochs=...")
     kind = attacks.registry[name]
     if kind.with_epochs is attacks.Attack.with_epochs:
         raise InputError(
-            f"The attack {name} has no epochs, so --epochs does not apply. What can be changed with "
+            f"The attack {name} has no epochs, so --epochs does not apply. Settings for "
             f"--set NAME=VALUE: {', '.join(kind.settings_class.model_fields)}."
         )
     del given["epochs"]
@@ -56,17 +56,17 @@ def create_attack(
 
 
 def read_budgets(kind: str, given: Sequence[float] | None, default: Sequence[float]) -> tuple[Kind, Sequence[float]]:
-    """Return the kind of the budgets, and how large they are: as given, or else by default. All of them are checked."""
+    """Return the kind of the budgets and their sizes, as given or by default; all are checked."""
     from purigraph.graph.budget import Budget, Kind
 
     name = canonical(kind)
     if name not in get_args(Kind):
-        raise InputError(f"--budget-kind is one of {', '.join(get_args(Kind))}, not {kind!r}.")
+        raise InputError(f"--budget-kind must be one of {', '.join(get_args(Kind))}, not {kind!r}.")
     if name == "absolute" and not given:
-        raise InputError("--budget-kind absolute needs a number of flips: give it as --epsilon.")
+        raise InputError("--budget-kind absolute needs a number of flips: pass it as --epsilon.")
     chosen, epsilons = cast("Kind", name), given or default
     for epsilon in epsilons:
-        Budget(epsilon, chosen)  # refuses what is no budget
+        Budget(epsilon, chosen)  # raises an error if it is not a valid budget
     return chosen, epsilons
 
 
@@ -76,5 +76,5 @@ def _preset(preset: str, attack: str, graph: str, through_purifier: bool) -> dic
     if canonical(preset) not in PRESETS:
         raise InputError(f"There is no preset {preset!r}. Choose from: {', '.join(PRESETS)}.")
     if is_file(graph):
-        raise InputError(f"--preset {preset} has settings for datasets, not for the file {graph}: use --set.")
+        raise InputError(f"--preset {preset} only has settings for datasets, not for the file {graph}: use --set.")
     return attacks.paper_settings(attack, graph, on_gpr_gae=through_purifier)

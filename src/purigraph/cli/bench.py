@@ -1,4 +1,4 @@
-"""`purigraph bench`: how fast and how lean, measured here and now."""
+"""`purigraph bench`: measure time and memory on this machine."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import typer
 
 from purigraph._version import __version__
 from purigraph.cli.options import JsonOption, ReportFileOption
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, print_json, report
 from purigraph.tables import Table
 
 NAME = "bench"
-HELP = "Measure time and memory against the printed equations, PyG and the floor of the matrix products."
+HELP = "Measure time and memory against the equations as printed, PyG and the unavoidable matrix products."
 
 
 def run(
-    quick: Annotated[bool, typer.Option("--quick", help="Cora's size only; a minute instead of many.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only Cora's size: one minute instead of many.")] = False,
     growth: Annotated[
-        bool, typer.Option("--growth/--no-growth", help="Also the growth with edges and with the purifier's shape.")
+        bool, typer.Option("--growth/--no-growth", help="Also measure the scaling with edges and purifier dimensions.")
     ] = True,
     only: Annotated[
-        list[str] | None, typer.Option(help="Measure this row alone; may be repeated. Implies --no-growth.")
+        list[str] | None, typer.Option(help="Measure only this row; may be repeated. Implies --no-growth.")
     ] = None,
     output: ReportFileOption = None,
     as_json: JsonOption = False,
@@ -35,7 +35,7 @@ def run(
     from purigraph.errors import InputError
     from purigraph.files import write_json
 
-    check_output(output, "--output")
+    check_output(output, "--output", kind=report(NAME, "purigraph_version", "machine", "rows"))
     if only:
         known = sorted(WORKLOADS)
         unknown = [name for name in only if name not in known]
@@ -58,7 +58,7 @@ def run(
         }
 
     def keep() -> None:
-        """What is measured so far is on disk: a run of many minutes may be interrupted."""
+        """Write the results so far, as a run of many minutes may be interrupted."""
         if output is not None:
             write_json(output, result())
 

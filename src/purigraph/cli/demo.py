@@ -1,4 +1,4 @@
-"""`purigraph demo`: the whole story on the embedded graph."""
+"""`purigraph demo`: a complete example on the embedded graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from purigraph.cli.outputs import print_json
 from purigraph.tables import Table
 
 NAME = "demo"
-HELP = "Train, attack and purify on the embedded graph, in a few minutes and without any data."
+HELP = "Train, attack and purify on the embedded graph, in a few minutes and without a download."
 
 
 def run(
@@ -19,7 +19,7 @@ def run(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the demo and print what is left after each attack."""
+    """Run the demo and print the accuracy after each attack."""
     from purigraph.demo import run_demo
 
     def say(text: str) -> None:

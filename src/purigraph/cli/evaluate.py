@@ -1,4 +1,4 @@
-"""`purigraph evaluate`: what attacks leave of a model's accuracy."""
+"""`purigraph evaluate`: measure the accuracy of a model under attack."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from purigraph.cli.options import (
     SplitOption,
     SplitSeedOption,
 )
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, keep_result, print_json, report
 
 NAME = "evaluate"
-HELP = "Measure a classifier's accuracy under attack, adaptive, transferred or the worst of an ensemble."
+HELP = "Measure the accuracy of a classifier under an adaptive attack, a transferred one or the worst of an ensemble."
 SETTINGS_OF = ("attack",)
 DEFAULT_EPSILONS = (0.1, 0.25, 0.5)
 
@@ -43,8 +43,8 @@ def run(
         list[float] | None, typer.Option(help="A budget; may be repeated. Default: 0.1, 0.25 and 0.5.")
     ] = None,
     budget_kind: BudgetKindOption = "incident",
-    transfer: Annotated[bool, typer.Option("--transfer", help="Find the attack on the classifier alone.")] = False,
-    worst: Annotated[bool, typer.Option("--worst", help="The worst case of an ensemble of attacks.")] = False,
+    transfer: Annotated[bool, typer.Option("--transfer", help="Attack the classifier without its purifier.")] = False,
+    worst: Annotated[bool, typer.Option("--worst", help="Report the worst case of an ensemble of attacks.")] = False,
     epochs: AttackEpochsOption = None,
     restarts: RestartsOption = None,
     checkpoint: CheckpointOption = None,
@@ -63,19 +63,21 @@ def run(
     from purigraph.files import write_json
     from purigraph.protection import Protected
 
-    check_output(output, "--output", apart_from=[graph, checkpoint])
-    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph])
+    inputs = [graph, classifier, purifier]
+    written = report(NAME, "graph", "attack_seeds", "budget_kind")
+    check_output(output, "--output", kind=written, apart_from=[*inputs, checkpoint])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=inputs)
     kind, epsilons = read_budgets(budget_kind, epsilon, DEFAULT_EPSILONS)
     if worst:
         given = {"--attack": attack, "--transfer": transfer, "--restarts": restarts, "--preset": preset}
         unused = [option for option, value in {**given, "--set": settings}.items() if value]
         if unused:
             raise InputError(
-                f"--worst has an ensemble of its own, to which {', '.join(unused)} can't be applied: leave it out. "
+                f"--worst uses a fixed ensemble of attacks, so {', '.join(unused)} does not apply: omit it. "
                 "--epochs makes all of its attacks shorter or longer."
             )
     elif transfer and purifier is None:
-        raise InputError("--transfer compares a protected model with the classifier inside: give --purifier too.")
+        raise InputError("--transfer compares a protected model with its classifier: pass --purifier too.")
     adaptive = purifier is not None and not transfer
     attacker = None
     if not worst:
@@ -110,7 +112,7 @@ def run(
         )
     document = {"graph": graph, **chosen, "attack_seeds": seeds, "budget_kind": kind, **result.to_dict()}
     if output is not None:
-        write_json(output, document)
+        keep_result(lambda path: write_json(path, document), output)
     if as_json:
         print_json(document)
         return

@@ -17,7 +17,7 @@ from purigraph.cli.options import (
     SetOption,
     SplitOption,
 )
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, keep_result, print_json
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -35,7 +35,7 @@ def run(
     inductive: Annotated[
         bool,
         typer.Option(
-            "--inductive", help="Hide the split's test nodes and choose the best epoch on its validation nodes."
+            "--inductive", help="Hide the test nodes of the split and choose the best epoch on its validation nodes."
         ),
     ] = False,
     checkpoint: CheckpointOption = None,
@@ -50,20 +50,20 @@ def run(
     from purigraph.errors import InputError
     from purigraph.graph.splits import MASKS, inductive_split
 
-    check_output(output, "--output", folder=True)
+    check_output(output, "--output", folder=True, model="purifier", apart_from=[graph])
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, output])
     if split is not None and not inductive:
-        raise InputError("--split says which test nodes --inductive hides: give --inductive too, or leave it out.")
+        raise InputError("--split selects the test nodes that --inductive hides: pass --inductive too, or omit it.")
     given = read_settings(settings, epochs=epochs)
     if "in_channels" in given:
-        raise InputError("in_channels is the number of the graph's features, which fit finds itself: leave it out.")
+        raise InputError("in_channels is the number of features of the graph, which fit sets itself: omit it.")
     component = purifiers.registry[kind]
     shape, training = component.settings_class.model_fields, component.fit_settings_class
     own = {name: value for name, value in given.items() if name in shape and name not in training.model_fields}
     rest = {name: value for name, value in given.items() if name not in own}
     check_names(rest, {**shape, **training.model_fields}, component.__name__)
     purifier = component(**own)
-    training(**rest)  # before the data is loaded: a typing error should not cost minutes
+    training(**rest)  # checked before the data is loaded: a typo should not cost minutes
     train: Data
     validation: Data | None
     if inductive:
@@ -75,7 +75,7 @@ def run(
     purifier.fit(
         train, validation=validation, seed=seed, checkpoint=checkpoint, progress=False if as_json else None, **rest
     )
-    purifier.save_pretrained(output)
+    keep_result(purifier.save_pretrained, output)
     if as_json:
         print_json({"model": str(output), **(purifier.provenance or {})})
         return

@@ -1,4 +1,4 @@
-"""What a command reads: a graph by name or file, a device, settings."""
+"""Inputs of commands: a graph by name or file, a device, and settings."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 def is_file(graph: str) -> bool:
-    """Whether a command was given a graph file, and not a dataset's name (which a folder may have, too)."""
+    """Whether `graph` is a graph file and not the name of a dataset (a folder may have the same name)."""
     return Path(graph).suffix == ".npz" or Path(graph).is_file()
 
 
 def load_graph(
     graph: str, *, seed: int = 0, split: int | None = None, needs: Sequence[str] = (), device: str = "cpu"
 ) -> Data:
-    """Load the graph that a command was given: a file if it looks like one, else a dataset.
+    """Load the graph given to a command: a file if it looks like one, otherwise a dataset.
 
     Args:
-        graph: Its path or name.
-        seed: Of a dataset's split.
-        split: Which of a file's splits; None leaves (N, S) masks as they are.
-        needs: What the command can't do without, of labels and masks; datasets have them all.
-        device: Where to.
+        graph: The path or name of the graph.
+        seed: The seed of the split of a dataset.
+        split: The index of the split of a file; None leaves (N, S) masks unchanged.
+        needs: The labels and masks that the command needs; datasets have all of them.
+        device: The device to load to.
     """
     from purigraph import datasets
     from purigraph.graph.npz import load_npz
@@ -39,7 +39,7 @@ def load_graph(
         try:
             return datasets.load(graph, seed=seed).to(device)
         except UnknownNameError as error:
-            raise DatasetError(f"{error} Or give the path of a .npz graph file.") from None
+            raise DatasetError(f"{error} Or pass the path of a .npz graph file.") from None
     data = load_npz(graph)
     missing = [name for name in needs if name not in data]
     if missing:
@@ -51,27 +51,31 @@ def load_graph(
 
 
 def check_split(graph: str, split: int | None) -> None:
-    """Refuse to choose a split by number where there are none."""
+    """Raise `InputError` if a split is given for a graph without numbered splits."""
     if split is not None and not is_file(graph):
-        raise InputError(f"--split chooses among the splits of a graph file; the one of {graph} is chosen by --seed.")
+        raise InputError(f"--split selects a split of a graph file; the split of {graph} is selected by --seed.")
 
 
 def check_device(device: str) -> str:
-    """Refuse a device that is not there."""
+    """Raise `InputError` if a device is not available."""
     import torch
 
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"Device {device!r} can't be used here: {reason}") from None
-    return device
+        # The device `meta` has shapes but no values, so it fails here too.
+        torch.zeros(1, device=device).add(1).item()
+    except NotImplementedError:  # its message lists all backends, over many lines
+        reason = "this machine, or this build of PyTorch, does not support it. cpu always works."
+    except (RuntimeError, AssertionError, ValueError, TypeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+    else:
+        return device
+    raise InputError(f"Device {device!r} can't be used here: {reason}")
 
 
 def read_settings(given: list[str] | None, **options: Any) -> dict[str, Any]:
-    """Read settings from `--set name=value` (values as JSON where they are) and from options of their own.
+    """Read settings from `--set name=value` (values as JSON if possible) and from dedicated options.
 
-    Each may be given once only: nobody should have to know which of two would win.
+    Each may be given only once, so there is no precedence to remember.
     """
     settings = {name: value for name, value in options.items() if value is not None}
     for text in given or []:
@@ -81,7 +85,7 @@ def read_settings(given: list[str] | None, **options: Any) -> dict[str, Any]:
             raise InputError(f"--set takes NAME=VALUE, not {text!r}.")
         if name in settings:
             first = f"--{name.replace('_', '-')}" if options.get(name) is not None else "an earlier --set"
-            raise InputError(f"--set {text} says again what {first} says: give one of the two.")
+            raise InputError(f"--set {text} repeats the setting of {first}: pass only one of the two.")
         try:
             settings[name] = json.loads(value)
         except json.JSONDecodeError:
@@ -90,14 +94,14 @@ def read_settings(given: list[str] | None, **options: Any) -> dict[str, Any]:
 
 
 def check_names(given: Mapping[str, Any], known: Collection[str], owner: str) -> None:
-    """Refuse a setting that is neither the component's nor its training's, listing both."""
+    """Raise `InputError` for a setting of neither the component nor its training, listing those of both."""
     unknown = [name for name in given if name not in known]
     if unknown:
         raise InputError(f"{owner} has no setting {unknown[0]!r}: {what_was_meant(unknown[0], list(known))}")
 
 
 def _choose(data: Data, split: int, path: str) -> Data:
-    """Return the data with one split; a file may lack masks that a command does not need."""
+    """Return the data with one split; masks that the command does not need may be missing."""
     from purigraph.graph.splits import MASKS
 
     for name in [name for name in MASKS if name in data]:

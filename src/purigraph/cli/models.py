@@ -1,4 +1,4 @@
-"""What the attacking commands attack: a saved classifier, behind a saved purifier or not, on the split it knows."""
+"""Models and data of the commands that attack: a saved classifier, with or without a purifier, on its own split."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def load_victim(classifier: str, purifier: str | None, device: str) -> tuple[nn.Module, Classifier]:
-    """Load what is attacked (the classifier alone, or protected), and the classifier in it."""
+    """Return the model to attack (the classifier, protected if there is a purifier) and the classifier in it."""
     from purigraph import classifiers, purifiers
     from purigraph.protection import protect
 
@@ -29,14 +29,14 @@ def load_victim(classifier: str, purifier: str | None, device: str) -> tuple[nn.
 def load_scene(
     graph: str, classifier: Classifier, *, seed: int | None, split: int | None, device: str
 ) -> tuple[Data, dict[str, int]]:
-    """Load the graph with its labels and its test nodes, and say what its split was chosen by.
+    """Return the graph with its labels and test nodes, and how its split was selected.
 
-    That is what the classifier was trained with: on another split, it may be tested on nodes that it was trained on.
+    The split is the one that the classifier was trained with: on another split, it may be tested on its training nodes.
     """
     if is_file(graph):
         if seed is not None:
             raise InputError(
-                f"--seed chooses a dataset's split, but {graph} is a file with its own: choose among several with "
+                f"--seed selects the split of a dataset, but {graph} is a file with its own splits: select one with "
                 "--split, and seed the attack with --attack-seed."
             )
         chosen = {"split": _as_trained("split", split, classifier)}
@@ -46,21 +46,20 @@ def load_scene(
     data = load_graph(graph, **{"split": 0, **chosen}, needs=("y", "test_mask"), device=device)
     if not data.test_mask.any():
         raise InputError(
-            f"{graph} has no test nodes: its test_mask is False everywhere, and they are what is attacked "
-            "(see docs/graph-files.md)."
+            f"{graph} has no test nodes to attack: its test_mask is False everywhere (see docs/graph-files.md)."
         )
     return data, chosen
 
 
 def _as_trained(option: str, given: int | None, classifier: Classifier) -> int:
-    """Return an option's value, which is that of the classifier's training if it is known."""
+    """Return the value of an option, which must be that of the classifier's training if it is known."""
     trained = (classifier.provenance or {}).get(option)
     if not isinstance(trained, int):
         return given or 0
     if given is not None and given != trained:
         raise InputError(
             f"The classifier was trained with --{option} {trained}; on the split of --{option} {given} it may be "
-            f"tested on nodes that it was trained on. Leave --{option} out, or train another classifier with "
-            f"--{option} {given}. (The attack's own seed is --attack-seed.)"
+            f"tested on its training nodes. Omit --{option}, or train another classifier with "
+            f"--{option} {given}. (The seed of the attack is --attack-seed.)"
         )
     return trained

@@ -1,4 +1,4 @@
-"""The vocabulary of the command line: the same thing has the same name and letter in every command."""
+"""The options of the command line, with the same name and letter in every command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-# NumPy's and scikit-learn's seeds end there too; PyTorch takes somewhat more.
+# The largest seed of NumPy and scikit-learn; PyTorch allows somewhat more.
 LARGEST_SEED = 2**32 - 1
 DEFAULT_ATTACK = "prbcd"
 
@@ -24,14 +24,14 @@ GraphArgument = Annotated[
 ]
 CheckpointOption = Annotated[
     Path | None,
-    typer.Option("--checkpoint", help="A folder to keep the state of the work in; an interrupted run resumes from it."),
+    typer.Option("--checkpoint", help="The folder for the state of the run; an interrupted run resumes from it."),
 ]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Change any other setting (listed below); may be repeated."),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="The same seed gives the same result.")
+    int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="The random seed; the same seed gives the same result.")
 ]
 SplitSeedOption = Annotated[
     int | None,
@@ -39,17 +39,17 @@ SplitSeedOption = Annotated[
         "--seed",
         min=0,
         max=LARGEST_SEED,
-        help="Of a dataset's split. Default: the one that the classifier was trained with.",
+        help="The seed of the split of a dataset. Default: the one that the classifier was trained with.",
     ),
 ]
 SplitOption = Annotated[
     int | None,
     typer.Option(
-        "--split", min=0, help="Which of a graph file's splits, for (N, S) masks. Default: that of the training, or 0."
+        "--split", min=0, help="The split of a graph file with (N, S) masks. Default: that of the training, or 0."
     ),
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, ...")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value for programs, nothing else.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="The device to compute on: cpu, cuda, ...")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print only a JSON value, for programs.")]
 ReportFileOption = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the JSON to a file.")]
 ModelFolderOption = Annotated[Path, typer.Option("--output", "-o", help="The folder to write the model to.")]
 
@@ -58,20 +58,20 @@ AttackOption = Annotated[
 ]
 AttackEpochsOption = Annotated[
     int | None,
-    typer.Option("--epochs", min=1, help="Attack epochs; a quarter as many follow to fine-tune, in attacks that do."),
+    typer.Option("--epochs", min=1, help="Attack epochs; attacks with fine-tuning add a quarter as many for it."),
 ]
-AttackSeed = typer.Option("--attack-seed", min=0, max=LARGEST_SEED, help="Of the attack's random draws.")
+AttackSeed = typer.Option("--attack-seed", min=0, max=LARGEST_SEED, help="The random seed of the attack.")
 BudgetKindOption = Annotated[
     str,
     typer.Option(
         "--budget-kind",
         help="What epsilon is a share of: the edges at the test nodes (incident), or half the sum of their degrees "
-        "(half-degree). With absolute it is a number of flips.",
+        "(half-degree). With absolute, epsilon is the number of flips.",
     ),
 ]
 PresetOption = Annotated[
-    str | None, typer.Option("--preset", help="paper: the paper's settings of prbcd or lrbcd; --set goes on top.")
+    str | None, typer.Option("--preset", help="paper: the paper's settings of prbcd or lrbcd; --set overrides them.")
 ]
 RestartsOption = Annotated[
-    int | None, typer.Option("--restarts", min=1, help="Runs of the attack, of which the strongest counts. Default: 1.")
+    int | None, typer.Option("--restarts", min=1, help="Runs of the attack; the strongest one is used. Default: 1.")
 ]

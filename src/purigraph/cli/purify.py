@@ -9,7 +9,7 @@ import typer
 
 from purigraph.cli.inputs import check_device, is_file, load_graph, read_settings
 from purigraph.cli.options import DeviceOption, GraphArgument, JsonOption, SetOption
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import GRAPH_FILE, check_output, print_json
 from purigraph.errors import InputError, NotFittedError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ NAME = "purify"
 HELP = "Purify a graph with a trained purifier and write it as a .npz file."
 SETTINGS_OF = ("purifier",)
 
-# An edge below this weight counts as one that the purifier does not trust, if no threshold is given.
+# Without a threshold, edges below this weight are reported as not trusted by the purifier.
 DOUBTFUL = 0.5
 
 
@@ -38,11 +38,11 @@ def run(
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Purify and write: a graph file is copied with its new weights, or without the edges below the threshold."""
+    """Purify and write: a graph file is copied with new weights, or without the edges below the threshold."""
     from purigraph.graph import read_data
     from purigraph.graph.npz import GraphFile, save_npz
 
-    check_output(output, "--output", suffix=".npz", apart_from=[graph])
+    check_output(output, "--output", suffix=".npz", kind=GRAPH_FILE, apart_from=[graph, purifier])
     check_device(device)
     purify = _load(purifier, read_settings(settings)).to(device)
     file = GraphFile(graph) if is_file(graph) else None
@@ -55,7 +55,7 @@ def run(
     removed = 0 if threshold is None else int(below.sum())
     result, keep = purified, None
     if threshold is not None:
-        keep = (entries.pair < 0) | (purified.edge_weight >= threshold)  # self-loops stay: no purifier looks at them
+        keep = (entries.pair < 0) | (purified.edge_weight >= threshold)  # purifiers ignore self-loops: keep them
         result = _unweighted(purified, keep)
 
     if file is None:
@@ -96,16 +96,16 @@ def _load(folder: str, changes: dict[str, Any]) -> Purifier:
         raise NotFittedError(f"The purifier in {folder} is not trained: train one with `purigraph fit`.")
     if not changes:
         return purifier
-    # Only purifiers with settings that training does not fix have `with_settings`.
+    # Only purifiers with settings that can be changed after training have `with_settings`.
     with_settings = getattr(purifier, "with_settings", None)
     if with_settings is None:
-        raise InputError(f"The settings of a trained {type(purifier).__name__} can't be changed: leave out --set.")
+        raise InputError(f"The settings of a trained {type(purifier).__name__} can't be changed: omit --set.")
     changed: Purifier = with_settings(**changes)
     return changed
 
 
 def _purify(purifier: Purifier, data: Data) -> tuple[Data, Any]:
-    """Return the purified data and, from a purifier that works in steps and has a `trace`, what it tells of them."""
+    """Return the purified data and, for an iterative purifier with a `trace` method, its trace."""
     import copy
 
     import torch
@@ -124,7 +124,7 @@ def _purify(purifier: Purifier, data: Data) -> tuple[Data, Any]:
 
 
 def _unweighted(data: Data, keep: Any) -> Data:
-    """Return the graph with the edges of the mask `keep` (M,) only, without weights."""
+    """Return the graph with only the edges of the mask `keep` (M,), without weights."""
     import copy
 
     result = copy.copy(data)

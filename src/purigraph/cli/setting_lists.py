@@ -1,6 +1,6 @@
-"""The settings of every built-in component, as data: for `--help`, which must not wait seconds for PyTorch.
+"""The settings of all built-in components as data, for `--help`, which must not wait seconds for PyTorch.
 
-`python -m purigraph.cli.setting_lists` writes them anew, from the components themselves; a test fails when they differ.
+`python -m purigraph.cli.setting_lists` regenerates them from the components; a test fails if they differ.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-#: By kind and name: name, type, default and meaning of every setting.
+#: By kind and name: the name, type, default and meaning of every setting.
 SettingLists = dict[str, dict[str, list[list[str]]]]
 
 _FILE = "settings.json"
 
 
 def settings_help(kinds: Sequence[str]) -> str:
-    """Return what `--set` can change, a paragraph per component."""
+    """Return the settings that `--set` can change, one paragraph per component."""
     lists = read()
     paragraphs = [
         f"{name}: " + ", ".join(f"{setting}={default}" for setting, _, default, _ in settings)
         for kind in kinds
         for name, settings in lists[kind].items()
     ]
-    title = "What --set can change, with the defaults (`purigraph settings NAME` explains them):"
+    title = "Settings for --set, with their defaults (`purigraph settings NAME` explains them):"
     return "\n\n".join([title, *paragraphs])
 
 
 def read() -> SettingLists:
-    """Return the lists that are packaged with the library."""
+    """Return the lists packaged with the library."""
     lists: SettingLists = json.loads(files("purigraph.cli").joinpath(_FILE).read_text(encoding="utf-8"))
     return lists
 
 
 def collect(built_in: bool = True) -> SettingLists:
-    """Return the lists as the components themselves have them; with those of other packages on request."""
+    """Return the lists from the components, optionally including those of other packages."""
     from purigraph import attacks, classifiers, purifiers, training
     from purigraph.settings import Settings, describe
 
@@ -63,7 +63,7 @@ def collect(built_in: bool = True) -> SettingLists:
 
 
 def main() -> None:
-    """Write the file anew."""
+    """Regenerate the file."""
     text = json.dumps(collect(), indent=1, ensure_ascii=False)
     (Path(__file__).parent / _FILE).write_text(f"{text}\n", encoding="utf-8")
 

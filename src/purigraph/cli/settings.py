@@ -1,4 +1,4 @@
-"""`purigraph settings`: what can be adjusted, and what it means."""
+"""`purigraph settings`: explain the settings of a component."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(
     """Print every setting with its type, default and meaning."""
     lists = setting_lists.read()
     if not any(canonical(name) in found for found in lists.values()):
-        lists = setting_lists.collect(built_in=False)  # it may be another package's
+        lists = setting_lists.collect(built_in=False)  # it may be from another package
     for kind, components in lists.items():
         if canonical(name) in components:
             rows = components[canonical(name)]

@@ -17,7 +17,7 @@ from purigraph.cli.options import (
     SetOption,
     SplitOption,
 )
-from purigraph.cli.outputs import check_output, print_json
+from purigraph.cli.outputs import check_output, keep_result, print_json
 
 NAME = "train"
 HELP = "Train a classifier on the labelled nodes of a graph and save it to a folder."
@@ -32,11 +32,9 @@ def run(
     regime: Annotated[str, typer.Option("--regime", help="vanilla, self or adversarial.")] = "vanilla",
     profile: Annotated[
         str | None,
-        typer.Option("--profile", help=f"Of adversarial training: paper or cpu. Default: {DEFAULT_PROFILE}."),
+        typer.Option("--profile", help=f"For adversarial training: paper or cpu. Default: {DEFAULT_PROFILE}."),
     ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Training stops after so many epochs at the latest.")
-    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="The maximum number of epochs.")] = None,
     checkpoint: CheckpointOption = None,
     settings: SetOption = None,
     seed: SeedOption = 0,
@@ -52,7 +50,7 @@ def run(
     from purigraph.registry import canonical
     from purigraph.training import registry, train
 
-    check_output(output, "--output", folder=True)
+    check_output(output, "--output", folder=True, model="classifier", apart_from=[graph])
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, output])
     kind, regime = canonical(kind), canonical(regime)
     given = read_settings(settings, epochs=epochs)
@@ -64,7 +62,7 @@ def run(
     }
     rest = {name: value for name, value in given.items() if name not in shape}
     check_names(rest, [*shape, *registry[regime].settings.model_fields], f"{kind}, {regime},")
-    component(1, 1, **hyper)  # before the data is loaded: a typing error should not cost minutes
+    component(1, 1, **hyper)  # checked before the data is loaded: a typo should not cost minutes
     chosen = _settings(regime, profile, rest)
     check_split(graph, split)
     graphs = inductive_split(load_graph(graph, seed=seed, split=split or 0, needs=("y", *MASKS), device=device))
@@ -78,11 +76,11 @@ def run(
         checkpoint=checkpoint,
         progress=False if as_json else None,
     )
-    assert isinstance(result.model, Pretrained)  # every classifier that is created by name is
+    assert isinstance(result.model, Pretrained)  # true for all classifiers created by name
     if is_file(graph):
-        # What attacks the classifier later must find the same test nodes; for a dataset the seed says which they are.
+        # Later attacks on the classifier must use the same test nodes; for a dataset, they depend on the seed.
         result.model.provenance = {**(result.model.provenance or {}), "split": split or 0}
-    result.model.save_pretrained(output)
+    keep_result(result.model.save_pretrained, output)
     test = model_accuracy(result.model, graphs.test) if graphs.test.test_mask.any() else None
     if as_json:
         facts = {"model": str(output), "classifier": kind, "test_accuracy": test, "seconds": result.seconds}
@@ -97,7 +95,7 @@ def run(
 
 
 def _settings(regime: str, profile: str | None, given: dict[str, Any]) -> Any:
-    """Read the settings of a regime before the data is loaded: a typing error should not cost minutes."""
+    """Return the settings of a regime, checked before the data is loaded: a typo should not cost minutes."""
     from purigraph.errors import InputError
     from purigraph.training import PROFILES, registry
 
@@ -106,5 +104,5 @@ def _settings(regime: str, profile: str | None, given: dict[str, Any]) -> Any:
     if regime == "adversarial":
         return PROFILES[profile or DEFAULT_PROFILE].replace(**given)
     if profile is not None:
-        raise InputError(f"--profile is of adversarial training; the regime {regime} has none: leave it out.")
+        raise InputError(f"--profile only applies to adversarial training, not to the regime {regime}: omit it.")
     return registry[regime].settings(**given)

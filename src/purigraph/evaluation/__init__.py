@@ -1,4 +1,4 @@
-"""Measuring a defence: robust accuracy, the worst case, edge detection, convergence."""
+"""Evaluation of defences: robust accuracy, the worst case, edge detection, convergence."""
 
 from purigraph.evaluation.affected import affected_nodes, unaffected_share, unaffected_shares
 from purigraph.evaluation.convergence import Convergence, convergence, lipschitz_constant

@@ -15,13 +15,13 @@ from purigraph.graph.perturbation import Perturbation
 
 
 def affected_nodes(clean: PairGraph, perturbation: Perturbation, layers: int, *, normalised: bool = True) -> Tensor:
-    """Return the nodes, (N,) bool, that a `layers`-layer network may see differently after the attack.
+    """Return which nodes a `layers`-layer network may see differently after the attack, (N,) bool.
 
     A node of an L-layer network sees L hops: it is affected if a flipped pair has an end within L - 1 hops of it,
-    before or after the attack, as the message of the other end then arrives, or no longer arrives, within L. With
-    `normalised` adjacencies (GCN and its kin) a message also depends on its sender's degree, which is one hop more.
+    before or after the attack, as the message from the other end then arrives, or no longer arrives, within L hops.
+    With `normalised` adjacencies (as in a GCN), a message also depends on the degree of its sender, which adds one hop.
 
-    That is of a network on the graph itself. Behind a purifier every weight can change, and with it every node.
+    This holds for a network on the graph itself. Behind a purifier every weight, and thus every node, can be affected.
     """
     hops = layers + int(normalised)
     attacked = perturbation.apply(clean)
@@ -57,7 +57,7 @@ def unaffected_share(
 def unaffected_shares(
     evaluation: Evaluation, data: Data, layers: int = 2, *, normalised: bool = True, targets: Tensor | None = None
 ) -> dict[float, float]:
-    r"""Return $\lambda$ per budget, the mean over an evaluation's seeds; of all nodes, or of `targets`."""
+    r"""Return $\lambda$ per budget, averaged over an evaluation's seeds; for all nodes, or for `targets`."""
     clean = as_pair_graph(data)
     return {
         epsilon: statistics.fmean(

@@ -1,4 +1,4 @@
-r"""How purification converges: accuracy and change per step beside the rate of Theorem 2; the Lipschitz constant."""
+r"""Convergence of purification: accuracy and change per step, the rate of Theorem 2, and the Lipschitz constant."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from purigraph.seeds import read_seed
 
 
 class Trace(Protocol):
-    """How one purification went, step by step."""
+    """The steps of one purification."""
 
     @property
     def graph(self) -> PairGraph:
-        """The purified graph."""
+        """Return the purified graph."""
 
     @property
     def weights(self) -> Sequence[Tensor]:
-        """The weights before the first step and after each one, (E,) each, if a history was asked for."""
+        """Return the weights before the first step and after each one, (E,) each, if a history was requested."""
 
     @property
     def relative_change(self) -> Sequence[float]:
-        r"""$\|\Delta A^{(t)}\| / \|A^{(t)}\|$ of every step."""
+        r"""Return $\|\Delta A^{(t)}\| / \|A^{(t)}\|$ for every step."""
 
 
 class SteppedPurifier(Protocol):
-    r"""A purifier that works in steps $A^{(t+1)} = A^{(t)} + \alpha (f_\theta(A^{(t)}) - A^{(t)})$ and shows them."""
+    r"""A purifier that works in steps $A^{(t+1)} = A^{(t)} + \alpha (f_\theta(A^{(t)}) - A^{(t)})$ and records them."""
 
     def trace(
         self,
@@ -49,7 +49,7 @@ class SteppedPurifier(Protocol):
         max_steps: int | None = None,
         history: bool = False,
     ) -> Trace:
-        """Purify and tell how it went; None stands for the purifier's own setting."""
+        """Purify and record the steps; None stands for the purifier's own setting."""
 
     def with_settings(self, **changes: Any) -> SteppedPurifier:
         """Return the same purifier with other settings: alpha, tolerance, max_steps, threshold."""
@@ -61,9 +61,9 @@ class Convergence:
 
     Attributes:
         alpha: The step size.
-        accuracies: Of the classifier before the first step and after each one.
-        relative_change: $\|\Delta A^{(t)}\| / \|A^{(t)}\|$ of every step.
-        rate: The measured factor from one step's change to the next, the geometric mean over the steps.
+        accuracies: The classifier's accuracy before the first step and after each one.
+        relative_change: $\|\Delta A^{(t)}\| / \|A^{(t)}\|$ for every step.
+        rate: The measured ratio of successive changes, as the geometric mean over the steps.
         bound: Theorem 2's factor $1 - \alpha (1 - L)$ for the given Lipschitz constant L.
     """
 
@@ -87,12 +87,12 @@ def convergence(
     """Purify a (perturbed) graph step by step and classify it after each step, for several step sizes.
 
     Args:
-        classifier: What classifies the graph, without a purifier.
-        purifier: What purifies it in steps, say a `GPRGAE`.
-        data: x, edge_index, y, and a `test_mask` unless `targets` are given.
+        classifier: The classifier, without a purifier.
+        purifier: A purifier that works in steps, e.g. a `GPRGAE`.
+        data: A graph with x, edge_index, y, and a `test_mask` unless `targets` are given.
         alphas: The step sizes.
-        max_steps: How many steps are taken.
-        lipschitz: The constant L for the bound, say from `lipschitz_constant`. Default: no bound.
+        max_steps: Number of steps to take.
+        lipschitz: The constant L for the bound, e.g. from `lipschitz_constant`. Default: no bound.
         targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
     """
     nodes, labels = read_targets(data, targets, None, data.num_nodes)
@@ -126,15 +126,15 @@ def lipschitz_constant(
     r"""Estimate the Lipschitz constant of the map $f_\theta$, as in the paper's analysis.
 
     $$\hat L = \max \frac{\|f(A_1) - f(A_2)\|_F}{\|A_1 - A_2\|_F}$$
-    over `samples` random pairs of graphs. Norms are over the union of both edge sets; an edge that a graph has not
-    counts as 0 in it. It is that of a whole step without a threshold, whatever the purifier's own settings are.
+    over `samples` random pairs of graphs. Norms are over the union of both edge sets; an edge that a graph does not
+    have counts as 0. The constant is that of a full step without a threshold, whatever the purifier's own settings are.
 
     Args:
-        purifier: What purifies in steps, say a `GPRGAE`.
-        x: (N, F).
+        purifier: A purifier that works in steps, e.g. a `GPRGAE`.
+        x: (N, F) node features.
         graph: The clean graph.
-        samples: How many pairs of graphs are compared.
-        injection: Each graph is the clean one with a random number of injected edges, below this share of its own.
+        samples: Number of pairs of graphs to compare.
+        injection: Each graph is the clean one with a random number of injected edges, below this share of its edges.
         seed: The same seed gives the same graphs.
     """
     purifier = purifier.with_settings(alpha=1.0, threshold=None, max_steps=1, tolerance=0.0)
@@ -161,7 +161,7 @@ def _distance(one: PairGraph, other: PairGraph) -> float:
 
 
 def _mean_factor(norms: list[float]) -> float:
-    """Return the geometric mean of the ratios of successive changes; nan with fewer than two."""
+    """Return the geometric mean of the ratios of successive changes; nan for fewer than two changes."""
     if len(norms) < 2 or norms[0] == 0 or norms[-1] == 0:
         return float("nan")
     return float((norms[-1] / norms[0]) ** (1 / (len(norms) - 1)))

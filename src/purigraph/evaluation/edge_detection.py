@@ -1,4 +1,4 @@
-"""Does a purifier tell the attacker's edges from the true ones?"""
+"""How well a purifier tells the attacker's edges from the true ones."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def edge_detection(purifier: Purifier, x: Tensor, clean: PairGraph, perturbation
     """Purify the perturbed graph and compare the weights of true and added edges.
 
     Args:
-        purifier: The detector.
-        x: (N, F).
+        purifier: The purifier to test as a detector.
+        x: (N, F) node features.
         clean: The graph before the attack.
-        perturbation: What was done to it.
+        perturbation: The flips of the attack.
     """
     attacked = perturbation.apply(clean)
     with torch.no_grad():

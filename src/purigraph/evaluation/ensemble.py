@@ -1,4 +1,4 @@
-"""The worst that a whole ensemble of attacks finds: the number that a defence is worth."""
+"""The worst case over an ensemble of attacks: the number by which to judge a defence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from purigraph.protection import Protected
 from purigraph.registry import canonical
 from purigraph.tables import Table
 
-#: What an attack is found on: the model itself, or the one that attacks are transferred from.
+#: The model that an attack is computed on: the attacked one, or the one that attacks are transferred from.
 MODEL, TRANSFER = "model", "transfer"
 
 
@@ -30,13 +30,13 @@ class Member:
     """One attack of an ensemble.
 
     Attributes:
-        name: What it is called in the table.
+        name: Its name in the table.
         attack: The attack's registered name, its class, or an attack.
-        settings: Its hyper-parameters, if it is given by name or class.
-        view: What it is found on: the "model" itself, the "transfer" model, or the model with a variant of its purifier
-            (`Purifier.variants`; of a GPR-GAE "fewer-steps" and "more-steps").
-        begins_from: The name of an earlier member whose perturbations it begins from; from nothing if that one was
-            left out.
+        settings: Its hyper-parameters, if the attack is given by name or class.
+        view: The model it is computed on: the "model" itself, the "transfer" model, or the model with a variant of its
+            purifier (`Purifier.variants`; "fewer-steps" and "more-steps" for a GPR-GAE).
+        begins_from: The name of an earlier member whose perturbations it starts from; if that member was left out, it
+            starts from the clean graph.
     """
 
     name: str
@@ -49,11 +49,14 @@ class Member:
 def default_ensemble(
     variants: Sequence[str] = ("fewer-steps", "more-steps"), *, block_size: int = 10_000
 ) -> list[Member]:
-    """Return both block attacks, four losses, transferred, adaptive, warm-started, gradient-free, and other purifiers.
+    """Return the default ensemble.
+
+    It covers both block attacks, four losses, transferred, adaptive, warm-started and gradient-free attacks, and
+    variants of the purifier.
 
     Args:
-        variants: The variants of the purifier that attacks are found on too (see `Purifier.variants`).
-        block_size: Of the block attacks.
+        variants: The variants of the purifier to attack as well (see `Purifier.variants`).
+        block_size: Block size of the block attacks.
     """
     block = {"block_size": block_size}
     return [
@@ -75,7 +78,7 @@ def default_ensemble(
 
 @dataclass(frozen=True)
 class WorstCase:
-    """What an ensemble found. `print(worst)` shows a table; `warnings` says what makes the result doubtful."""
+    """The result of an ensemble. `print(worst)` shows a table; `warnings` lists reasons to doubt the result."""
 
     clean: float
     num_targets: int
@@ -87,9 +90,9 @@ class WorstCase:
         return next(iter(self.results.values())).epsilons()
 
     def attacked(self, epsilon: float) -> float:
-        """Return the lowest accuracy that any member reached at a budget (a mean over seeds of each seed's lowest)."""
+        """Return the lowest accuracy of any member at a budget (the mean over seeds of each seed's lowest)."""
         if epsilon not in self.epsilons():
-            raise InputError(f"Nothing was evaluated at epsilon {epsilon}; there is {self.epsilons()}.")
+            raise InputError(f"Nothing was evaluated at epsilon {epsilon}; available: {self.epsilons()}.")
         per_member = [result.accuracies(epsilon) for result in self.results.values()]
         lowest: list[float] = [min(values) for values in zip(*per_member, strict=True)]
         return sum(lowest) / len(lowest)
@@ -148,26 +151,26 @@ def worst_case(
 ) -> WorstCase:
     """Return the lowest accuracy over an ensemble of attacks, with a warning if a weaker attack beats a stronger one.
 
-    Members that need something that is not there (a model to transfer from, a purifier with variants) are left out;
-    those that need gradients of a model without any too, and `warnings` says so.
+    Members that need something unavailable (a model to transfer from, a purifier with variants) are left out. So are
+    members that need gradients if the model does not provide any; `warnings` reports these.
 
     Args:
-        model: What is attacked.
-        data: x, edge_index, y, and a `test_mask` unless `targets` are given.
-        epsilons: The budgets' amounts, by default relative to the edges at the targets.
+        model: The model to attack.
+        data: A graph with x, edge_index, y, and a `test_mask` unless `targets` are given.
+        epsilons: The amounts of the budgets, by default relative to the number of edges at the targets.
         transfer_from: The model for transferred attacks. Default: the classifier behind the purifier.
         ensemble: The attacks. Default: `default_ensemble()`.
-        epochs: Make all attacks shorter or longer: the block attacks take so many epochs and a quarter as many to
-            fine-tune, the evolutionary one half as many generations (see `Attack.with_epochs`). Default: as the
-            ensemble says.
-        seeds: One run of every member each.
+        epochs: Make all attacks shorter or longer: the block attacks take this many epochs and a quarter as many for
+            fine-tuning, the evolutionary one half as many generations (see `Attack.with_epochs`). Default: as set in
+            the ensemble.
+        seeds: One run of every member per seed.
         targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
         budget_kind: How epsilon becomes a number of flips (see `Budget`).
-        checkpoint: A folder to keep perturbations in and to resume from; see `evaluate`.
-        progress: Whether to show progress on the error stream. Default: only if it takes long.
+        checkpoint: A folder to save perturbations in and to resume from; see `evaluate`.
+        progress: Whether to show progress on stderr. Default: only if it takes long.
 
     Raises:
-        InputError: If the ensemble is empty or names what is not there.
+        InputError: If the ensemble is empty or refers to something that does not exist.
         UnsupportedModelError: If none of its attacks can be used on the model.
     """
     if epochs is not None and epochs < 1:
@@ -198,7 +201,7 @@ def worst_case(
                 checkpoint=checkpoint,
                 progress=progress,
             )
-        except UnsupportedModelError as error:  # noqa: PERF203 (minutes lie between two of them)
+        except UnsupportedModelError as error:  # noqa: PERF203 (each iteration takes minutes)
             left_out[member.name] = error
     if not results:
         reason = "; ".join(f"{name}: {error}" for name, error in left_out.items())
@@ -210,23 +213,23 @@ def worst_case(
 
 
 def _check(ensemble: Sequence[Member], variants: Sequence[str]) -> None:
-    """Refuse an ensemble that could not mean what it says."""
+    """Raise if the ensemble is empty or inconsistent."""
     if not ensemble:
         raise InputError("The ensemble is empty: name at least one Member.")
     seen: set[str] = set()
     for member in ensemble:
         if member.name in seen:
-            raise InputError(f"Two members of the ensemble are called {member.name!r}: give each a name of its own.")
+            raise InputError(f"Two members of the ensemble are called {member.name!r}: give each its own name.")
         _check_view(member, variants)
         if member.begins_from is not None and member.begins_from not in seen:
             raise InputError(
-                f"Member {member.name!r} begins from {member.begins_from!r}, which no earlier member is called."
+                f"Member {member.name!r} begins from {member.begins_from!r}, but no earlier member has that name."
             )
         seen.add(member.name)
 
 
 def _check_view(member: Member, variants: Sequence[str]) -> None:
-    """Refuse a view that there is not, as far as that is known: a model without variants can't say which there are."""
+    """Raise if the view does not exist; for a model without variants, only the form of its name is checked."""
     known = (MODEL, TRANSFER, *variants)
     is_name = member.view == canonical(member.view) and " " not in member.view
     if not is_name or (variants and member.view not in known):
@@ -250,9 +253,9 @@ def _doubts(
     results: Mapping[str, Evaluation],
     epsilons: Sequence[float],
 ) -> list[str]:
-    """Return signs of masked gradients or of an attack cut short: what should be weaker beats what should be stronger.
+    """Return signs of masked gradients or of attacks cut short: weaker attacks that beat stronger ones.
 
-    Strongest should be who follows the gradient of the model itself, free of any budget but the given one.
+    The strongest should be those that follow the gradient of the model itself, without any budget but the given one.
     """
     adaptive = [
         member
@@ -264,7 +267,7 @@ def _doubts(
     doubts = []
     for epsilon in epsilons:
         for other in (member for member in members if member not in adaptive):
-            # Who began from an earlier result is held against those that did so too; the others against a cold start.
+            # A warm-started member is compared with all adaptive ones, any other only with those that start cold.
             rivals = [m for m in adaptive if other.begins_from is not None or m.begins_from is None]
             if not rivals:
                 continue

@@ -1,7 +1,9 @@
-"""Perturbations that an evaluation keeps in a folder, so that an interrupted one resumes."""
+"""Saved perturbations, from which an interrupted evaluation resumes."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,29 +12,32 @@ from torch import Tensor, nn
 
 from purigraph._version import __version__
 from purigraph.attacks import Attack, Model
+from purigraph.checkpoints import seconds_in
+from purigraph.errors import CheckpointWarning, OutputError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph import PairGraph
 from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.perturbation import Perturbation
+from purigraph.tensor_files import read_header
 
 
 @dataclass(frozen=True)
 class Slot:
-    """The place of one perturbation: a file, and a folder beside it for the attack's state while it is under way.
+    """Where one perturbation is saved: a file, and a folder next to it for the attack's state while it runs.
 
     Attributes:
-        path: Of the file; None keeps nothing, so that no caller has to ask.
+        path: The file; None saves nothing, so that callers need no special case.
     """
 
     path: Path | None
 
     @property
     def checkpoint(self) -> Path | None:
-        """Where the attack keeps its state; `keep` removes it."""
+        """Return the folder for the attack's state; `keep` removes it."""
         return None if self.path is None else self.path.with_suffix(".checkpoint")
 
     def load(self, graph: PairGraph, limits: Limits) -> Perturbation | None:
-        """Return the perturbation, checked again; None if there is none yet."""
+        """Return the saved perturbation, checked again, or None if there is none yet."""
         if self.path is None or not self.path.exists():
             return None
         found = Perturbation.load(self.path)
@@ -40,24 +45,48 @@ class Slot:
         limits.check(found)
         return found
 
-    def keep(self, found: Perturbation) -> None:
-        """Save the perturbation and remove the attack's folder, which it has emptied."""
+    @property
+    def seconds(self) -> float:
+        """Return the time that earlier runs have spent on this perturbation, finished or not."""
+        if self.path is None or not self.path.exists():
+            return seconds_in(self.checkpoint)
+        return _seconds(read_header(self.path).metadata.get("seconds", "0"))
+
+    def keep(self, found: Perturbation, seconds: float) -> None:
+        """Save the perturbation and remove the attack's folder if it is empty, as it is after a run.
+
+        If it can't be written (the disk is full), the evaluation goes on after a `CheckpointWarning`.
+        """
         if self.path is None or self.checkpoint is None:
             return
-        found.save(self.path)
+        try:
+            found.save(self.path, {"seconds": repr(seconds)})
+        except OutputError as error:
+            warnings.warn(
+                f"The flips were not kept: {error} The evaluation goes on, but an interruption would lose them.",
+                CheckpointWarning,
+                stacklevel=3,
+            )
         if self.checkpoint.is_dir() and not any(self.checkpoint.iterdir()):
             self.checkpoint.rmdir()
 
 
+def _seconds(text: str) -> float:
+    try:
+        return float(text) if 0 <= float(text) < math.inf else 0.0
+    except ValueError:
+        return 0.0
+
+
 class KeptPerturbations:
-    """A folder of perturbations, each file named by everything that it depends on.
+    """A folder of perturbations; each file name identifies everything that the perturbation depends on.
 
     Args:
-        folder: Where they are kept; None keeps nothing.
-        model: What is attacked. It is known by its parameters and by its outputs, which differ where its code does, or
-            where a function closes over another value.
-        outputs: Computes the model's outputs on the clean graph; called only if there is a folder.
-        subject: What else all of the attacks have in common: graph, features, labels, targets.
+        folder: Where they are saved; None saves nothing.
+        model: The attacked model. It is identified by its parameters and its outputs; the latter also reflect its code
+            and the values that a function closes over.
+        outputs: Computes the model's outputs on the clean graph; only called if there is a folder.
+        subject: What else all attacks have in common: graph, features, labels, targets.
     """
 
     def __init__(
@@ -73,7 +102,7 @@ class KeptPerturbations:
         self._base = fingerprint(*parts)
 
     def slot(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Slot:
-        """Return where the perturbation of one run of an attack is kept."""
+        """Return where the perturbation of one run of an attack is saved."""
         if self._folder is None:
             return Slot(None)
         begin = "" if start is None else start.digest

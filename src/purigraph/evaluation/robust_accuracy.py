@@ -1,4 +1,4 @@
-"""One call that attacks a model and says what is left of it."""
+"""Robust accuracy: attack a model and measure the accuracy that is left."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from purigraph.tables import Table
 
 @dataclass(frozen=True)
 class Record:
-    """One attack and what it left.
+    """One attack and its result.
 
     Attributes:
-        epsilon: The amount of the budget: a share of the edges at the targets, unless another kind was asked for.
-        seed: Of the attack.
+        epsilon: The amount of the budget: a share of the edges at the targets, unless another kind was chosen.
+        seed: Seed of the attack.
         attack: Its name and settings.
-        mode: "adaptive" (found on the model itself) or "transferred" (found on another one).
-        accuracy: Of the model on the targets, under the attack.
-        max_flips: How many flips the budget allows.
+        mode: "adaptive" (computed on the model itself) or "transferred" (computed on another one).
+        accuracy: The model's accuracy on the targets, under the attack.
+        max_flips: Number of flips that the budget allows.
         perturbation: The flips made.
-        seconds: How long the attack took; 0 if it was read from the checkpoint of an earlier run.
+        seconds: Duration of the attack, including the time before an interruption.
     """
 
     epsilon: float
@@ -55,7 +55,7 @@ class Record:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: everything but the flips themselves, which are counted."""
+        """Return plain values for JSON, with the number of flips instead of the flips themselves."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "perturbation"}
         return {**values, "added": self.perturbation.added.shape[1], "removed": self.perturbation.removed.shape[1]}
 
@@ -80,16 +80,18 @@ class Evaluation:
         """Return the mean accuracy under attack at a budget."""
         found = self.accuracies(epsilon)
         if not found:
-            raise InputError(f"Nothing was evaluated at epsilon {epsilon}; there is {self.epsilons()}.")
+            raise InputError(f"Nothing was evaluated at epsilon {epsilon}; available: {self.epsilons()}.")
         return statistics.fmean(found)
 
     def perturbation(self, epsilon: float, seed: int) -> Perturbation:
-        """Return what was found at a budget with a seed."""
+        """Return the perturbation found at a budget with a seed."""
         for record in self.records:
             if (record.epsilon, record.seed) == (epsilon, seed):
                 return record.perturbation
         there = ", ".join(f"({record.epsilon}, {record.seed})" for record in self.records)
-        raise InputError(f"Nothing was evaluated at epsilon {epsilon} with seed {seed}; there is {there or 'nothing'}.")
+        raise InputError(
+            f"Nothing was evaluated at epsilon {epsilon} with seed {seed}; available: {there or 'nothing'}."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -116,7 +118,7 @@ class Evaluation:
             f"Accuracy on {self.num_targets} targets (%)",
             ["attack", "mode", "epsilon", "flips", "accuracy", "seeds"],
             rows,
-            # An attack with its settings takes lines: once below the table, not once per row.
+            # An attack's settings take several lines: list them once below the table, not in every row.
             notes=[attack if attack.startswith(f"{name}(") else f"{name}: {attack}" for attack, name in names.items()],
             text_columns=2,
         )
@@ -144,26 +146,27 @@ def evaluate(
     progress: bool | None = None,
     **settings: Any,
 ) -> Evaluation:
-    """Attack a model and measure what is left of its accuracy.
+    """Attack a model and measure the accuracy that is left.
 
-    The attack is adaptive: it sees the whole model, purifier included. With `transfer_from` it is found on that model
-    instead and only then put to `model`. Never believe one of the two alone; see `worst_case`.
+    The attack is adaptive: it sees the whole model, including the purifier. With `transfer_from` it is computed on that
+    model instead and then applied to `model`. Never trust one of the two alone; see `worst_case`.
 
     Args:
-        model: `(x, edge_index, edge_weight) -> logits`, say a protected classifier.
-        data: x, edge_index, y, and a `test_mask` unless `targets` are given.
+        model: `(x, edge_index, edge_weight) -> logits`, e.g. a protected classifier.
+        data: A graph with x, edge_index, y, and a `test_mask` unless `targets` are given.
         attack: A name (see `purigraph.attacks.names()`), a class or an instance.
-        epsilons: The budgets' amounts, by default relative to the edges at the targets.
-        transfer_from: The model that the attack is found on. Default: `model` itself.
-        seeds: Of the attack, one run each.
+        epsilons: The amounts of the budgets, by default relative to the number of edges at the targets.
+        transfer_from: The model that the attack is computed on. Default: `model` itself.
+        seeds: Seeds of the attack, one run each.
         targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
         budget_kind: How epsilon becomes a number of flips (see `Budget`).
-        starts: An earlier evaluation on the same graph: begin, per budget and seed, where it ended.
-        restarts: Runs of the attack per budget and seed; the strongest counts.
-        checkpoint: A folder to keep every finished perturbation in, and the state of the attack under way. A run that
-            was interrupted resumes from it.
-        progress: Whether to show progress on the error stream. Default: only if it takes long.
-        **settings: Of the attack, if it is given by name or class.
+        starts: An earlier evaluation on the same graph; each attack starts from its perturbation at the same budget and
+            seed.
+        restarts: Number of runs of the attack per budget and seed; the strongest counts.
+        checkpoint: A folder to save every finished perturbation in, and the state of the running attack. An interrupted
+            run resumes from it.
+        progress: Whether to show progress on stderr. Default: only if it takes long.
+        **settings: Settings of the attack, if it is given by name or class.
     """
     attacker = attacks.create(attack, **settings)
     refuse_caches(model)
@@ -175,8 +178,7 @@ def evaluate(
     parts = [f"{restarts} runs", graph.codes, graph.weight, nodes, data.y, data.x]
     kept = KeptPerturbations(checkpoint, victim, partial(predict, victim, data), parts)
     result = Evaluation(model_accuracy(model, data, nodes), len(nodes))
-    # All budgets and starts are read before the first attack begins: a mistake in the last must not cost the others'
-    # work.
+    # Read all budgets and starts before the first attack begins: a mistake in the last must not waste the others' work.
     runs = [
         (Budget(epsilon, budget_kind), seed, None if starts is None else starts.perturbation(epsilon, seed))
         for epsilon in epsilons
@@ -185,7 +187,7 @@ def evaluate(
     for budget, seed, start in runs:
         limits = attacker.limits(budget, graph, nodes)
         slot = kept.slot(attacker, budget, seed, start)
-        found, seconds = slot.load(graph, limits), 0.0
+        found, seconds = slot.load(graph, limits), slot.seconds
         if found is None:
             clock = time.monotonic()
             found = attacker(
@@ -199,8 +201,8 @@ def evaluate(
                 checkpoint=slot.checkpoint,
                 progress=progress,
             )
-            seconds = time.monotonic() - clock
-            slot.keep(found)
+            seconds += time.monotonic() - clock
+            slot.keep(found, seconds)
         left = model_accuracy(model, found.apply(data), nodes)
         result.records.append(Record(budget.amount, seed, repr(attacker), mode, left, limits.total, found, seconds))
     return result
@@ -211,7 +213,7 @@ def model_accuracy(model: Model, data: Data, targets: Tensor | None = None) -> f
 
     Args:
         model: `(x, edge_index, edge_weight) -> logits`.
-        data: x, edge_index, y, and a `test_mask` unless `targets` are given.
+        data: A graph with x, edge_index, y, and a `test_mask` unless `targets` are given.
         targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
     """
     nodes, labels = read_targets(data, targets, None, data.num_nodes)
@@ -221,20 +223,20 @@ def model_accuracy(model: Model, data: Data, targets: Tensor | None = None) -> f
 def as_attacks_see_it(data: Data) -> Data:
     """Return the same graph with both directions of every edge, a weight each, and without self-loops.
 
-    What is measured must be what was attacked: attacks flip undirected pairs and touch no self-loops.
+    The measured graph must be the attacked one: attacks flip undirected pairs and never touch self-loops.
     """
     result = copy.copy(data)
     for key in [key for key in data.keys() if key != "edge_index" and data.is_edge_attr(key)]:  # noqa: SIM118
-        del result[key]  # no model is given them, and they would no longer fit
+        del result[key]  # models don't get them, and they would no longer fit
     result.edge_index, weight = read_data(data)[0].edge_index()
     result.edge_weight = weight.to(data.x.dtype) if data.x.is_floating_point() else weight
     return result
 
 
 def predict(model: Model, data: Data) -> Tensor:
-    """Return a model's outputs (N, C) in evaluation mode and without gradients; its mode is left as it was.
+    """Return a model's outputs (N, C) in evaluation mode and without gradients; its mode is restored.
 
-    It is called with weights in any case, ones where the data has none.
+    It is always called with weights: ones if the data does not have any.
     """
     dtype = data.x.dtype if data.x.is_floating_point() else torch.float32
     ones = torch.ones(data.edge_index.shape[1], dtype=dtype, device=data.edge_index.device)
@@ -244,7 +246,7 @@ def predict(model: Model, data: Data) -> Tensor:
 
 
 def _short_names(described: Sequence[str]) -> dict[str, str]:
-    """Return, for every attack with its settings, the name alone; numbered where two would be called the same."""
+    """Return the name alone of every attack with settings; numbered where two would have the same name."""
     names: dict[str, str] = {}
     for attack in described:
         name = attack.partition("(")[0]

@@ -1,4 +1,4 @@
-"""Graphs as purigraph sees them: undirected, every edge once."""
+"""Undirected graphs with every edge stored once, and what is done with them."""
 
 from purigraph.graph.border import (
     Entries,

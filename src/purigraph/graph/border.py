@@ -1,6 +1,6 @@
-"""The border: whatever comes in is checked here and becomes a `PairGraph`; what goes out fits the caller.
+"""The border of the library: checks user input, converts it to a `PairGraph`, and converts results back.
 
-Nothing else in the library has to ask whether an edge list is sorted, symmetric, weighted or sane.
+No other module has to check whether an edge list is sorted, symmetric, weighted or valid.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from purigraph.graph.pair_graph import PairGraph
 
 @dataclass(frozen=True)
 class Entries:
-    """How the rows of a caller's edge list map onto the pairs of a `PairGraph`.
+    """How the entries of a caller's edge list map to the pairs of a `PairGraph`.
 
     Attributes:
-        undirected: What the list says about the graph.
-        weight: (M,) the weights that came in (ones where there were none).
+        undirected: The undirected structure of the list.
+        weight: (M,) the weights passed in (ones if there were none).
     """
 
     undirected: Undirected
@@ -33,39 +33,39 @@ class Entries:
 
     @property
     def pair(self) -> Tensor:
-        """(M,) int64, the pair of every entry; -1 for a self-loop, which no purifier looks at."""
+        """Return the pair of every entry, (M,) int64; -1 for a self-loop, which purifiers ignore."""
         return self.undirected.pair
 
     def spread(self, pair_weight: Tensor) -> Tensor:
-        """Return one weight per entry, in the caller's order; self-loops keep theirs. Differentiable."""
+        """Return one weight per entry, in the caller's order; self-loops keep their weights. Differentiable."""
         if pair_weight.numel() == 0:
             return self.weight
         if self.undirected.off_diagonal is None:
-            # Without self-loops nothing of the weights that came in is in the result, nor may autograd think so.
+            # Without self-loops, the result does not depend on the weights passed in; nor may it for autograd.
             return pair_weight.index_select(0, self.pair)
         spread = pair_weight.index_select(0, self.pair.clamp(min=0))
         return torch.where(self.pair >= 0, spread, self.weight.to(spread.dtype))
 
     def collect(self, values: Tensor, num_pairs: int) -> Tensor:
-        """Return one value per pair, the mean over its entries; self-loops are left out. Differentiable."""
+        """Return one value per pair, the mean over its entries; self-loops are ignored. Differentiable."""
         return _mean_per_pair(values, self.undirected)
 
 
 def read_edge_index(
     edge_index: Tensor, edge_weight: Tensor | None = None, num_nodes: int | None = None
 ) -> tuple[PairGraph, Entries]:
-    """Turn PyG's edge list into a `PairGraph`, with the way back.
+    """Convert PyG's edge list to a `PairGraph`, together with the mapping back.
 
-    Each undirected edge stands in it once (in either direction) or twice (in both); the order is free.
-    Self-loops are carried along untouched. Gradients flow from the pair's weight to all its entries.
+    Each undirected edge is listed once (in either direction) or twice (in both), in any order. Self-loops are kept
+    unchanged. Gradients flow from a pair's weight to all its entries.
 
     Args:
-        edge_index: (2, M) integer. What it says about the graph is worked out once per tensor (see `structure_of`).
+        edge_index: (2, M) integer. Its structure is computed once per tensor (see `structure_of`).
         edge_weight: (M,) finite and not negative, the same in both directions. Default: ones.
-        num_nodes: N. Default: the largest index plus one.
+        num_nodes: N, the number of nodes. Default: the largest index plus one.
 
     Raises:
-        GraphError: naming the first offending column and what to do about it.
+        GraphError: If the list is malformed. The message names the first offending column and what to do about it.
     """
     check_form(edge_index)
     if edge_weight is not None:
@@ -85,7 +85,7 @@ def read_edge_index(
 
 
 def read_data(data: Data) -> tuple[PairGraph, Entries]:
-    """Turn a PyG `Data` (its `edge_index` and, if there, `edge_weight`) into a `PairGraph`."""
+    """Convert a PyG `Data` (its `edge_index` and, if present, `edge_weight`) to a `PairGraph`."""
     if data.edge_index is None:
         raise GraphError("data.edge_index is missing: a graph without edges has an edge_index of shape (2, 0).")
     weight = data.edge_weight if "edge_weight" in data else None
@@ -93,9 +93,9 @@ def read_data(data: Data) -> tuple[PairGraph, Entries]:
 
 
 def read_scipy(adjacency: Any) -> PairGraph:
-    """Turn a SciPy sparse adjacency (symmetric, or triangular with each edge once) into a `PairGraph`."""
+    """Convert a SciPy sparse adjacency (symmetric, or triangular with each edge once) to a `PairGraph`."""
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
-        raise GraphError(f"An adjacency matrix is square; this one has shape {adjacency.shape}.")
+        raise GraphError(f"An adjacency matrix must be square; this one has shape {adjacency.shape}.")
     coo = sparse.coo_array(adjacency)
     coo.sum_duplicates()
     edge_index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
@@ -105,7 +105,7 @@ def read_scipy(adjacency: Any) -> PairGraph:
 
 
 def read_networkx(graph: Any, weight: str = "weight") -> PairGraph:
-    """Turn an undirected networkx graph into a `PairGraph`; nodes are numbered in the graph's own order."""
+    """Convert an undirected networkx graph to a `PairGraph`; nodes are numbered in the graph's own order."""
     if graph.is_directed() or graph.is_multigraph():
         raise GraphError(
             f"A purifier needs a simple undirected graph, not a {type(graph).__name__}: "
@@ -118,7 +118,7 @@ def read_networkx(graph: Any, weight: str = "weight") -> PairGraph:
 
 
 def as_pair_graph(graph: Any) -> PairGraph:
-    """Turn a `PairGraph`, PyG `Data`, edge_index, SciPy sparse or networkx graph into a `PairGraph`."""
+    """Convert a `PairGraph`, PyG `Data`, edge_index, SciPy sparse matrix or networkx graph to a `PairGraph`."""
     if isinstance(graph, PairGraph):
         return graph
     if isinstance(graph, Data):
@@ -144,7 +144,7 @@ def to_scipy(graph: PairGraph) -> Any:
 
 
 def _mean_per_pair(values: Tensor, undirected: Undirected) -> Tensor:
-    """(E,) the mean over every pair's entries of values (M,)."""
+    """Return the mean of the values (M,) over the entries of every pair, (E,)."""
     if undirected.off_diagonal is not None:
         values = values[undirected.off_diagonal]
     total = values.new_zeros(undirected.graph.num_pairs).index_add(0, undirected.position, values)
@@ -165,7 +165,7 @@ def _check_weight(edge_weight: Tensor) -> None:
     weight = edge_weight.detach()
     if weight.numel() == 0:
         return
-    low, high = weight.aminmax()  # both are NaN if any is
+    low, high = weight.aminmax()  # both are NaN if any weight is
     if float(low) >= 0 and float(high) < float("inf"):
         return
     bad = ~(weight >= 0) | weight.isinf()

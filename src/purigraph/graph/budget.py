@@ -1,4 +1,4 @@
-"""What an attacker may spend: a number of flips in total, and at every node."""
+"""Attack budgets: the number of flips allowed in total and at every node."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Kind = Literal["incident", "half-degree", "absolute"]
 
 @dataclass(frozen=True)
 class Limits:
-    """A budget worked out for one graph.
+    """A budget resolved for one graph.
 
     Attributes:
-        total: The number of undirected flips in total.
-        local: (N,) int64, the number of flips at every node; None if nodes have no limit of their own.
+        total: The total number of undirected flips.
+        local: (N,) int64, the number of flips at every node; None if there is no local budget.
     """
 
     total: int
@@ -41,26 +41,26 @@ class Limits:
             node = int(over.nonzero()[0])
             raise BudgetError(
                 f"{int(spent[node])} flips were made at node {node}; its local budget allows "
-                f"{int(self.local[node])} ({int(over.sum())} nodes are over theirs)."
+                f"{int(self.local[node])} ({int(over.sum())} nodes exceed theirs)."
             )
 
 
 @dataclass(frozen=True)
 class Budget:
-    r"""How much of a graph an attacker may change, stated independently of the graph.
+    r"""How much of a graph an attacker may change, independent of any particular graph.
 
     With targets $T$, edges $E$ and degrees $d$, the number of undirected flips is
     $\Delta = \mathrm{round}(\epsilon \cdot |\{e \in E : e \cap T \neq \emptyset\}|)$ (`incident`),
     $\Delta = \mathrm{round}(\epsilon \cdot \sum_{v \in T} d_v / 2)$ (`half-degree`), or the amount itself
-    (`absolute`). `half-degree` is what the paper prints, `incident` what its numbers were made with: an edge
-    between a target and another node counts in full, so that it is about twice as large. A local budget allows
-    $\lfloor \lambda d_v \rfloor$ flips at every node $v$
+    (`absolute`). `half-degree` is the definition printed in the paper; `incident` is the one its results were computed
+    with. The latter counts an edge between a target and another node in full, so it is about twice as large. A local
+    budget allows $\lfloor \lambda d_v \rfloor$ flips at every node $v$
     (`Gosch et al. 2023 <https://arxiv.org/abs/2306.15427>`_).
 
     Args:
-        amount: $\epsilon$, or the number of flips if absolute.
-        kind: `incident`, `half-degree` (`half_degree` is accepted too) or `absolute`.
-        local: $\lambda$, the share of its degree that may be flipped at a node; None for no local budget.
+        amount: $\epsilon$, or the number of flips if `kind` is `absolute`.
+        kind: `incident`, `half-degree` (`half_degree` is also accepted) or `absolute`.
+        local: $\lambda$, the number of flips allowed at a node as a share of its degree; None for no local budget.
 
     >>> from purigraph.graph import PairGraph
     >>> path = PairGraph(4, torch.tensor([[0, 1, 2], [1, 2, 3]]))
@@ -74,33 +74,33 @@ class Budget:
     local: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", canonical(self.kind))  # one spelling: a budget's `repr` becomes a key
+        object.__setattr__(self, "kind", canonical(self.kind))  # one spelling, as a budget's `repr` is used as a key
         if self.kind not in get_args(Kind):
-            raise BudgetError(f"A budget's kind is one of {', '.join(get_args(Kind))}, not {self.kind!r}.")
+            raise BudgetError(f"A budget's kind must be one of {', '.join(get_args(Kind))}, not {self.kind!r}.")
         if not (math.isfinite(self.amount) and self.amount >= 0):
-            raise BudgetError(f"A budget is a finite number and not negative; {self.amount} is not.")
+            raise BudgetError(f"A budget must be finite and not negative, not {self.amount}.")
         if self.kind == "absolute" and self.amount != int(self.amount):
-            raise BudgetError(f"An absolute budget is a whole number of flips, not {self.amount}.")
+            raise BudgetError(f"An absolute budget must be a whole number of flips, not {self.amount}.")
         if self.local is not None and not (math.isfinite(self.local) and self.local >= 0):
-            raise BudgetError(f"A local budget is a finite share and not negative; {self.local} is not.")
+            raise BudgetError(f"A local budget must be finite and not negative, not {self.local}.")
 
     @classmethod
     def of(cls, value: Budget | int) -> Budget:
-        """Return a budget as it is, and a whole number as an absolute budget."""
+        """Return a budget unchanged, and a whole number as an absolute budget."""
         if isinstance(value, Budget):
             return value
         if isinstance(value, int) and not isinstance(value, bool):
             return cls(value, "absolute")
         raise BudgetError(
-            f"A budget is a whole number of flips or a Budget, not {value!r}: "
-            "for a share of the edges write Budget(0.1)."
+            f"A budget must be a whole number of flips or a Budget, not {value!r}: "
+            "for a share of the edges, use for example Budget(0.1)."
         )
 
     def resolve(self, graph: PairGraph, targets: Tensor) -> int:
         """Return the number of undirected flips for `targets` (M,) in `graph`, rounded to the nearest integer.
 
         Raises:
-            BudgetError: If it exceeds the number of pairs that the graph has.
+            BudgetError: If it exceeds the number of node pairs of the graph.
         """
         possible = graph.num_nodes * (graph.num_nodes - 1) // 2
         if self.kind == "absolute":
@@ -116,7 +116,7 @@ class Budget:
         return flips
 
     def limits(self, graph: PairGraph, targets: Tensor) -> Limits:
-        """Return the budget for one graph: in total, and at every node."""
+        """Return the budget for one graph: the flips in total and at every node."""
         total = self.resolve(graph, targets)
         if self.local is None:
             return Limits(total)

@@ -1,9 +1,9 @@
-"""What an edge list says about the graph, weights aside: worked out once for every `edge_index` tensor.
+"""The structure of an edge list, without its weights: computed once for every `edge_index` tensor.
 
-An attack, a purifier and a classifier see the same edge list thousands of times, each with other weights. Whoever asks
-`structure_of` gets what was found when the list was first seen; the tensor is recognised by being the same object, not
-written to since (see `purigraph.memo`). Whoever makes an edge list from a graph uses `list_edges`, and nobody has to
-find out again what is known already.
+Attacks, purifiers and classifiers see the same edge list thousands of times with different weights. `structure_of`
+returns the structure computed when the list was first seen; a tensor is recognised if it is the same object and has
+not been written to since (see `purigraph.memo`). Code that makes an edge list from a graph should use `list_edges`,
+so the structure does not have to be computed again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from purigraph.memo import Memo
 
 
 class ByTarget(NamedTuple):
-    """The entries of an edge list, ordered by their target.
+    """The entries of an edge list, sorted by target.
 
     Attributes:
-        pattern: N x N, a row per target; its columns are the sources.
+        pattern: N x N, one row per target; its columns are the sources.
         order: (M,) int64, the position in the list of every entry.
-        is_edge: (M,) bool, in the new order, False for self-loops; None where there are none.
+        is_edge: (M,) bool, in the new order, False for self-loops; None if there are no self-loops.
     """
 
     pattern: Pattern
@@ -37,12 +37,12 @@ class ByTarget(NamedTuple):
 
 
 class Undirected(NamedTuple):
-    """The entries of an edge list as those of an undirected graph.
+    """The entries of an edge list as entries of an undirected graph.
 
     Attributes:
-        graph: One pair per edge. Its weights mean nothing: it is shared by all that have this structure.
+        graph: One pair per edge. Its weights are meaningless, as all graphs with this structure share it.
         pair: (M,) int64, the pair of every entry; -1 for a self-loop.
-        off_diagonal: (M',) int64, the entries that are no self-loops; None where all are none.
+        off_diagonal: (M',) int64, the entries that are not self-loops; None if there are no self-loops.
         position: (M',) int64, their pairs.
         multiplicity: (E,) int64, the number of entries of every pair, 1 or 2; the same for all.
     """
@@ -57,11 +57,11 @@ class Undirected(NamedTuple):
 class EdgeStructure:
     """The structure of an edge list (2, M) on N nodes.
 
-    It is valid as long as the tensor is alive and unchanged, and does not keep it alive.
+    It is valid as long as the tensor is alive and unchanged; it does not keep the tensor alive.
 
     Args:
         edge_index: (2, M) integer.
-        num_nodes: N, above all entries. What comes from outside goes through `structure_of`, which checks it.
+        num_nodes: N, larger than all entries. For user input, use `structure_of`, which checks it.
     """
 
     def __init__(self, edge_index: Tensor, num_nodes: int) -> None:
@@ -76,7 +76,7 @@ class EdgeStructure:
 
     @cached_property
     def by_target(self) -> ByTarget:
-        """The entries ordered by target, directed or not, as a classifier passes messages along them."""
+        """Return the entries sorted by target, directed or not, for message passing in a classifier."""
         source, target = self.edge_index()
         rowptr, order = counting_order(target, self.num_nodes)
         pattern = Pattern(rowptr, source.index_select(0, order), self.num_nodes)
@@ -85,10 +85,10 @@ class EdgeStructure:
 
     @cached_property
     def undirected(self) -> Undirected:
-        """The undirected graph that the list holds, each edge once (in either direction) or twice (in both).
+        """Return the undirected graph of a list that has each edge once (in either direction) or twice (in both).
 
         Raises:
-            GraphError: If an edge is listed more than once, or some have a reverse and others not.
+            GraphError: If an edge is listed more than once, or only some edges have a reverse.
         """
         edge_index = self.edge_index()
         row, col = edge_index
@@ -111,8 +111,8 @@ class EdgeStructure:
         if single.any() and not single.all():
             column = first_column(single[position], off_diagonal)
             raise GraphError(
-                f"edge {edge_index[:, column].tolist()} (column {column}) has no reverse although other edges "
-                "have: this graph is directed. Make it undirected with torch_geometric.utils.to_undirected first."
+                f"edge {edge_index[:, column].tolist()} (column {column}) has no reverse edge, but other edges do: "
+                "this graph is directed. Make it undirected with torch_geometric.utils.to_undirected first."
             )
         pair = position
         if off_diagonal is not None:
@@ -125,14 +125,14 @@ _structures: Memo[EdgeStructure] = Memo(8)
 
 
 def structure_of(edge_index: Tensor, num_nodes: int) -> EdgeStructure:
-    """Return the structure of an edge list, worked out when the list is first seen.
+    """Return the structure of an edge list, computed when the list is first seen.
 
     Args:
         edge_index: (2, M) integer.
-        num_nodes: N.
+        num_nodes: N, the number of nodes.
 
     Raises:
-        GraphError: If it isn't such a tensor, or a node does not exist.
+        GraphError: If it is not such a tensor, or a node does not exist.
     """
     check_form(edge_index)
     structure = _structures.get(edge_index, num_nodes)
@@ -144,14 +144,14 @@ def structure_of(edge_index: Tensor, num_nodes: int) -> EdgeStructure:
 
 
 def remember(edge_index: Tensor, structure: EdgeStructure) -> None:
-    """Let `structure_of` return this for this tensor, as long as it isn't written to."""
+    """Make `structure_of` return this structure for this tensor until the tensor is written to."""
     _structures.put(edge_index, structure, structure.num_nodes)
 
 
 def list_edges(graph: PairGraph) -> Tensor:
     """Return a graph's edges in both directions, (2, 2E) int64, sorted by (row, column).
 
-    The structure of the list is the graph's own: nobody who meets this tensor has to work it out.
+    The structure of the list is taken from the graph, so it is never computed again for this tensor.
     """
     csr = graph.csr
     edge_index = torch.stack([csr.row, csr.col.long()])
@@ -159,7 +159,7 @@ def list_edges(graph: PairGraph) -> Tensor:
     pair = csr.pair.long()
     twice = torch.full((graph.num_pairs,), 2, device=graph.device)
     structure.undirected = Undirected(graph.with_weight(torch.ones_like(graph.weight)), pair, None, pair, twice)
-    # The list is sorted by source. Its mirror image is sorted by target, and has the same pattern.
+    # The list is sorted by source. Its reverse is sorted by target and has the same pattern.
     structure.by_target = ByTarget(*csr.by_column, is_edge=None)
     remember(edge_index, structure)
     return edge_index
@@ -189,6 +189,6 @@ def _check_range(edge_index: Tensor, num_nodes: int) -> None:
 
 
 def first_column(chosen: Tensor, off_diagonal: Tensor | None) -> int:
-    """Return the column of the list in which the first chosen one (M',) of the entries off the diagonal stands."""
+    """Return the column of the first entry chosen by the mask `chosen` (M',) over the off-diagonal entries."""
     first = int(chosen.nonzero()[0])
     return first if off_diagonal is None else int(off_diagonal[first])

@@ -1,4 +1,4 @@
-"""Graphs with edges that do not belong there, and the truth about them."""
+"""Graphs with injected edges and the ground truth about them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from purigraph.graph.sampling import sample_non_edges
 
 @dataclass(frozen=True)
 class PerturbedGraph:
-    r"""A graph with injected edges, and the truth about it.
+    r"""A graph with injected edges and its ground truth.
 
     Attributes:
-        graph: Over $\mathcal{E} \cup \mathcal{E}_{inject}$. Masked edges are in it with weight 0, which to a message
-            is the same as being absent, so that one structure serves for messages and for scores.
-        is_original: (E + E_inject,) bool.
+        graph: The graph over $\mathcal{E} \cup \mathcal{E}_{inject}$. Masked edges have weight 0, which removes them
+            from message passing, so one structure serves both messages and scores.
+        is_original: (E + E_inject,) bool, whether each edge is an original one.
     """
 
     graph: PairGraph
@@ -27,7 +27,7 @@ class PerturbedGraph:
 
 
 def inject(graph: PairGraph, count: int, generator: torch.Generator, touching: Tensor | None = None) -> PerturbedGraph:
-    """Add `count` edges of weight 1, uniform among the pairs that are no edges (see `sample_non_edges`)."""
+    """Add `count` edges of weight 1, drawn uniformly from the non-edges (see `sample_non_edges`)."""
     injected = sample_non_edges(graph, count, generator, touching)
     codes, at_original, _ = pair_codes.merge(graph.codes, injected)
     weight = graph.weight.new_ones(len(codes))

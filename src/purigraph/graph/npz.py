@@ -1,13 +1,13 @@
 """The graph file: one `.npz` archive of plain arrays, nothing pickled.
 
 - `edges`: (2, E) integers, each undirected edge once or in both directions;
-- `x`: (N, F) numbers, the dense node features; or their CSR parts as SciPy has them: `x_data`, `x_indices`,
-  `x_indptr`, `x_shape`;
+- `x`: (N, F) numbers, the dense node features; or their CSR parts as in SciPy: `x_data`, `x_indices`, `x_indptr`,
+  `x_shape`;
 - `edge_weight` (optional): (E,) floating point, finite and not negative, one per column of `edges`;
 - `y` (optional): (N,) integers, the labels;
-- `train_mask`, `val_mask`, `test_mask` (optional): booleans, (N,), or (N, S) for S splits.
+- `train_mask`, `val_mask`, `test_mask` (optional): (N,) booleans, or (N, S) for S splits.
 
-Other arrays are not read. `load_npz` and `save_npz` convert between a file and a PyG `Data`; `GraphFile` writes copies
+Other arrays are ignored. `load_npz` and `save_npz` convert between a file and a PyG `Data`; `GraphFile` writes copies
 of a file that differ only in their edges or weights. To write a graph file without purigraph:
 
     np.savez_compressed("graph.npz", edges=edges, x=x)
@@ -42,16 +42,16 @@ KNOWN_KEYS = ("edges", "x", *CSR_KEYS, *OPTIONAL_KEYS)
 
 
 class GraphFile:
-    """A graph file as it is: its edges in their own order, and copies with other weights or edges.
+    """A graph file with its edges in their original order, which can be copied with other weights or edges.
 
-    A copy has every other array as it was: the same dtype, order and sparse parts, and arrays that purigraph does not
-    know.
+    A copy keeps every other array unchanged: the same dtype, order and sparse parts, and also arrays that purigraph
+    does not know.
 
     Args:
         path: The file; its arrays are read once.
 
     Raises:
-        GraphError: If it is no graph file. The message names the file, the array and what is wrong with it.
+        GraphError: If it is not a graph file. The message names the file, the array and what is wrong with it.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -61,7 +61,7 @@ class GraphFile:
     def data(self, *, sparse: bool = False) -> Data:
         """Return the graph; column k of `edge_index` (2, E) is column k of the file's `edges`.
 
-        Features are float32 (float64 stays), labels int64; `edge_weight` is there if the file has it.
+        Features are float32 (or float64 if the file has that), labels int64; `edge_weight` is set if the file has it.
 
         Args:
             sparse: Return the features as a torch CSR tensor. Default: False.
@@ -75,23 +75,23 @@ class GraphFile:
     def save_weighted(self, path: str | Path, edge_weight: Tensor) -> None:
         """Write a copy with these weights (E,), in the order of the file's `edges`.
 
-        They have the dtype of the file's `edge_weight`, or float32 if it has none.
+        They are written with the dtype of the file's `edge_weight`, or as float32 if the file has no weights.
         """
         copy_npz(self.path, path, {"edge_weight": self._as_weight(edge_weight)})
 
     def save_kept(self, path: str | Path, keep: Tensor) -> None:
-        """Write a copy with some of the edges only: those of the mask `keep` (E,), in the order of the file's `edges`.
+        """Write a copy with only the edges of the mask `keep` (E,), in the order of the file's `edges`.
 
-        Every array `edge_...` with one row per edge loses the same rows.
+        The same rows are removed from every array `edge_...` with one row per edge.
         """
         kept = _numpy(keep)
         changes: dict[str, Array | None] = {key: array[kept] for key, array in self._edge_arrays().items()}
         copy_npz(self.path, path, {"edges": self._arrays["edges"][:, kept], **changes})
 
     def save_rewired(self, path: str | Path, data: Data) -> None:
-        """Write a copy with the edges of `data`, each once, and its `edge_weight` if it has any.
+        """Write a copy with the edges of `data`, each once, and its `edge_weight` if there is one.
 
-        Other arrays `edge_...` with one row per edge are left out: nobody knows the values of new edges.
+        Other arrays `edge_...` with one row per edge are dropped, as their values for new edges are unknown.
         """
         edges, weight = _each_once(data)
         changes: dict[str, Array | None] = dict.fromkeys(self._edge_arrays())
@@ -105,7 +105,7 @@ class GraphFile:
         return _numpy(weight).astype(np.float32 if given is None else given.dtype)
 
     def _edge_arrays(self) -> dict[str, Array]:
-        """Return the arrays `edge_...` of the file that have one row per edge, known or not."""
+        """Return all arrays `edge_...` of the file that have one row per edge, known to purigraph or not."""
         num_edges = self._arrays["edges"].shape[1]
         with _opened(self.path) as archive:
             found = {key: archive[key] for key in archive.files if key.startswith("edge_")}
@@ -113,15 +113,15 @@ class GraphFile:
 
 
 def save_npz(data: Data, path: str | Path) -> None:
-    """Write a graph file, atomically: features, edges (each once), and weights, labels and masks if there are any.
+    """Write a graph file atomically: features, edges (each once), and weights, labels and masks if there are any.
 
-    Features in a torch CSR tensor are written as CSR parts. Other attributes of `data` are not written.
+    Sparse features (a torch CSR tensor) are written as CSR parts. Other attributes of `data` are not written.
 
     Raises:
         GraphError: If `data` is not an undirected graph with features.
     """
     if data.x is None:
-        raise GraphError(f"data.x is missing: a graph file holds node features ({path} was not written).")
+        raise GraphError(f"data.x is missing: a graph file needs node features ({path} was not written).")
     edges, weight = _each_once(data)
     arrays: dict[str, Array] = {"edges": _numpy(edges)}
     if "edge_weight" in data:
@@ -139,17 +139,17 @@ def save_npz(data: Data, path: str | Path) -> None:
 
 
 def load_npz(path: str | Path, *, sparse: bool = False) -> Data:
-    """Read a graph file: a `Data` whose `edge_index` (2, 2E) has both directions, sorted by (row, column).
+    """Read a graph file into a `Data` whose `edge_index` (2, 2E) has both directions, sorted by (row, column).
 
-    Features are float32 (float64 stays), labels int64; `edge_weight` is there if the file has it. Self-loops
-    are kept.
+    Features are float32 (or float64 if the file has that), labels int64; `edge_weight` is set if the file has it.
+    Self-loops are kept.
 
     Args:
         path: The file.
         sparse: Return the features as a torch CSR tensor. Default: False.
 
     Raises:
-        GraphError: If it is no graph file. The message names the file, the array and what is wrong with it.
+        GraphError: If it is not a graph file. The message names the file, the array and what is wrong with it.
     """
     arrays = _read(Path(path))
     data = _node_data(arrays, path, sparse=sparse)
@@ -182,7 +182,7 @@ def _read(path: Path) -> dict[str, Array]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """Open an archive of arrays; whatever is wrong with it becomes a sentence."""
+    """Open an archive of arrays; any problem with it is raised as a one-sentence `GraphError`."""
     if not path.is_file():
         raise GraphError(f"There is no file {path}.")
     if not zipfile.is_zipfile(path):
@@ -195,7 +195,7 @@ def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
         if isinstance(error, GraphError):
             raise
-        # NumPy's message about an array of Python objects names allow_pickle; anything else is a broken archive.
+        # NumPy's message about an array of Python objects mentions allow_pickle; any other error is a broken archive.
         reason = (
             "it holds pickled objects, which are never opened: save plain arrays"
             if "allow_pickle" in str(error)
@@ -228,7 +228,7 @@ def _check_keys(path: Path, found: list[str]) -> None:
         raise GraphError(f"{path} has no array `edges` (2, number of edges). {listing}")
     present = [key for key in CSR_KEYS if key in found]
     if "x" in found and present:
-        raise GraphError(f"{path} has both `x` and `{present[0]}`: keep the dense or the sparse features.")
+        raise GraphError(f"{path} has both `x` and `{present[0]}`: keep either the dense or the sparse features.")
     if "x" not in found and len(present) < len(CSR_KEYS):
         missing = [key for key in CSR_KEYS if key not in found] if present else ["x"]
         raise GraphError(
@@ -238,7 +238,7 @@ def _check_keys(path: Path, found: list[str]) -> None:
     for key in set(found) - set(KNOWN_KEYS):
         meant = difflib.get_close_matches(key.lower(), OPTIONAL_KEYS, n=1, cutoff=0.85)
         if meant and meant[0] not in found:
-            raise GraphError(f"{path} has an array `{key}`: the name is `{meant[0]}`. Rename it or remove it.")
+            raise GraphError(f"{path} has an array `{key}`: the name must be `{meant[0]}`. Rename it or remove it.")
 
 
 def _features(arrays: dict[str, Array], path: str | Path, *, sparse: bool) -> Tensor:
@@ -257,14 +257,14 @@ def _features(arrays: dict[str, Array], path: str | Path, *, sparse: bool) -> Te
         csr = scipy_sparse.csr_array((values, indices, indptr), shape=tuple(int(size) for size in shape))
         csr.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
-        raise GraphError(f"{path}: {', '.join(CSR_KEYS)} are no CSR matrix ({error}).") from None
+        raise GraphError(f"{path}: {', '.join(CSR_KEYS)} are not a CSR matrix ({error}).") from None
     return csr_from_scipy(csr) if sparse else torch.from_numpy(csr.toarray())
 
 
 def _edges(
     arrays: dict[str, Array], num_nodes: int, path: str | Path
 ) -> tuple[Tensor, Tensor | None, PairGraph, Entries]:
-    """Return the edges (2, E) as the file lists them, their weights (E,) if it has any, and both as a `PairGraph`."""
+    """Return the edges (2, E) in the file's order, their weights (E,) if there are any, and both as a `PairGraph`."""
     edges = arrays["edges"]
     fits = edges.ndim == 2 and edges.shape[0] == 2 and edges.dtype.kind in "iu"
     _check(fits, path, "edges", "(2, E) integer", edges)
@@ -283,7 +283,7 @@ def _edges(
 
 
 def _floating(array: Array) -> Array:
-    """Native float64 stays; everything else becomes float32."""
+    """Convert to float32, except native float64."""
     return array.astype(np.float64 if array.dtype == np.float64 else np.float32, copy=False)
 
 

@@ -1,4 +1,4 @@
-"""Copying an `.npz` archive with some of its arrays changed, and every other one byte by byte as it was."""
+"""Copying an `.npz` archive with some of its arrays changed and all others unchanged byte by byte."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _SUFFIX = ".npy"
 
 
 def copy_npz(source: str | Path, target: str | Path, changes: Mapping[str, Array | None]) -> None:
-    """Write a copy of an archive, atomically.
+    """Write a copy of an archive atomically.
 
-    Arrays that don't change are never decoded, so that their dtype, memory order and even pickled objects (which stay
-    unopened) are the same in the copy. A changed array keeps its place; new ones come last. The same contents give a
+    Unchanged arrays are never decoded, so their dtype, memory order and even pickled objects (which stay unopened) are
+    the same in the copy. A changed array keeps its position; new arrays come last. The same contents give a
     bit-identical file.
 
     Args:
         source: The archive to copy.
         target: The file to write.
-        changes: New contents by the array's name; None leaves the array out.
+        changes: New contents by array name; None removes the array.
 
     Raises:
-        GraphError: If the archive is damaged; nothing is written then.
+        GraphError: If the archive is damaged; nothing is written in this case.
     """
     try:
         with zipfile.ZipFile(source) as old, atomic_path(target) as temporary, zipfile.ZipFile(temporary, "w") as new:
@@ -48,7 +48,7 @@ def _copy(old: zipfile.ZipFile, new: zipfile.ZipFile, changes: Mapping[str, Arra
         if name in changes:
             _write(new, name, pending.pop(name, None))
             continue
-        # A fresh header: the old one has sizes and offsets of the old archive.
+        # A new header, as the old one has the sizes and offsets of the old archive.
         header = zipfile.ZipInfo(member.filename, member.date_time)
         header.compress_type = member.compress_type
         with old.open(member) as reader, new.open(header, "w", force_zip64=True) as writer:
@@ -62,6 +62,6 @@ def _write(archive: zipfile.ZipFile, name: str, array: Array | None) -> None:
         return
     header = zipfile.ZipInfo(f"{name}{_SUFFIX}")
     header.compress_type = zipfile.ZIP_DEFLATED
-    # The size is not known before it is written, so there must be room for a large one.
+    # The size is unknown before writing, so the header must allow for a large one.
     with archive.open(header, "w", force_zip64=True) as writer:
         np.lib.format.write_array(writer, array, allow_pickle=False)

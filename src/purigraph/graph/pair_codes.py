@@ -1,4 +1,4 @@
-"""Node pairs as single integers, i * N + j with i < j: sorted codes are pairs sorted by (i, j)."""
+"""Node pairs as single integers, i * N + j with i < j: sorting codes sorts the pairs by (i, j)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def encode(i: Integers, j: Integers, num_nodes: int) -> Integers: ...
 
 
 def encode(i: Tensor | Integers, j: Tensor | Integers, num_nodes: int) -> Tensor | Integers:
-    """Return the code of every pair of nodes (M,) and (M,), whichever of the two is the smaller; int64.
+    """Return the codes (M,) int64 of pairs of nodes (M,) and (M,), in either order.
 
     >>> encode(torch.tensor([0, 3]), torch.tensor([2, 1]), 5)
     tensor([2, 8])
@@ -66,13 +66,13 @@ def decode(codes: Integers, num_nodes: int) -> Integers: ...
 
 
 def decode(codes: Tensor | Integers, num_nodes: int) -> Tensor | Integers:
-    """Return the pairs (2, M) of codes (M,), with i < j.
+    """Return the pairs (2, M), with i < j, of codes (M,).
 
     >>> decode(torch.tensor([2, 8]), 5)
     tensor([[0, 1],
             [2, 3]])
     """
-    num_nodes = max(num_nodes, 1)  # without nodes there are no codes either
+    num_nodes = max(num_nodes, 1)  # without nodes, there are no codes either
     if isinstance(codes, Tensor):
         i = torch.div(codes, num_nodes, rounding_mode="floor")
         # Multiplying is several times faster than dividing again for the remainder.

@@ -16,14 +16,14 @@ from purigraph.kernels.sorted_lists import count_below
 class PairGraph:
     r"""An undirected weighted graph without self-loops, every edge stored once.
 
-    The weighted adjacency is $A_{ij} = A_{ji} = w_e$ for the pair $e = \{i, j\}$, $i < j$. Symmetry is thus
-    true by construction. The pairs never change; `with_weight` gives the same structure other weights and
-    shares everything that was derived from it.
+    The weighted adjacency is $A_{ij} = A_{ji} = w_e$ for the pair $e = \{i, j\}$, $i < j$, and thus symmetric by
+    construction. The pairs never change; `with_weight` returns the same structure with other weights and shares
+    everything derived from it.
 
     Args:
-        num_nodes: N.
-        pairs: (2, E) int64 with `pairs[0] < pairs[1]`, sorted by (i, j), no pair twice. What comes from
-            outside goes through `purigraph.graph.border` instead, which sorts and explains what is wrong.
+        num_nodes: N, the number of nodes.
+        pairs: (2, E) int64 with `pairs[0] < pairs[1]`, sorted by (i, j), without duplicates. For user input, use
+            `purigraph.graph.border` instead, which sorts the pairs and explains what is wrong.
         weight: (E,) floating point. Default: ones.
     """
 
@@ -41,24 +41,24 @@ class PairGraph:
 
     @classmethod
     def from_codes(cls, num_nodes: int, codes: Tensor, weight: Tensor | None = None) -> PairGraph:
-        """Build from sorted unique codes (see `pair_codes`)."""
+        """Build a graph from sorted unique codes (see `pair_codes`)."""
         graph = cls(num_nodes, pair_codes.decode(codes, num_nodes), weight)
         graph._derived["codes"] = codes
         return graph
 
     @property
     def num_pairs(self) -> int:
-        """E, the number of undirected edges."""
+        """Return E, the number of undirected edges."""
         return self.pairs.shape[1]
 
     @property
     def device(self) -> torch.device:
-        """Where the pairs are."""
+        """Return the device that the pairs are on."""
         return self.pairs.device
 
     @property
     def codes(self) -> Tensor:
-        """(E,) int64, the code of every pair (see `pair_codes`): ascending, so that `searchsorted` finds a pair."""
+        """Return the code of every pair (see `pair_codes`), (E,) int64, ascending: `searchsorted` finds a pair."""
         if "codes" not in self._derived:
             self._derived["codes"] = pair_codes.encode(self.pairs[0], self.pairs[1], self.num_nodes)
         codes: Tensor = self._derived["codes"]
@@ -66,7 +66,7 @@ class PairGraph:
 
     @property
     def csr(self) -> SymmetricPattern:
-        """The symmetric adjacency by rows; built when first needed and shared by all that `with_weight` made."""
+        """Return the symmetric adjacency by rows; built on first use and shared by all graphs from `with_weight`."""
         if "csr" not in self._derived:
             self._derived["csr"] = SymmetricPattern(self.pairs, self.num_nodes)
         csr: SymmetricPattern = self._derived["csr"]
@@ -74,15 +74,15 @@ class PairGraph:
 
     @property
     def touched(self) -> tuple[Tensor | None, PairGraph]:
-        """The nodes that the pairs touch, (M,) ascending, and the graph renumbered to them.
+        """Return the nodes that the pairs touch, (M,) ascending, and the graph renumbered to them.
 
-        None and the graph itself where that is all nodes. The renumbering is worked out when first needed and kept:
-        the pairs of a validation set are scored again and again.
+        Returns None and the graph itself if the pairs touch all nodes. The renumbering is computed on first use and
+        cached, as the pairs of a validation set are scored many times.
         """
         if "touched" not in self._derived:
             nodes = torch.unique(self.pairs)
             renumbered = torch.searchsorted(nodes, self.pairs.contiguous())
-            # Kept with weights of its own, as others than this graph share it.
+            # Cached with placeholder weights, as graphs with other weights share it.
             self._derived["touched"] = nodes, PairGraph(len(nodes), renumbered)
         nodes, structure = self._derived["touched"]
         return (None, self) if len(nodes) == self.num_nodes else (nodes, structure.with_weight(self.weight))
@@ -98,41 +98,41 @@ class PairGraph:
         return PairGraph(self.num_nodes, self.pairs.to(device), self.weight.to(device))
 
     def find(self, codes: Tensor) -> Tensor:
-        """Return the position of every code among the pairs, -1 where there is no such pair."""
+        """Return the position of every code among the pairs, or -1 if there is no such pair."""
         if self.num_pairs == 0:
             return torch.full_like(codes, -1)
         position = count_below(self.codes, codes).clamp_(max=self.num_pairs - 1)
         return torch.where(self.codes[position] == codes, position, -1)
 
     def degree(self) -> Tensor:
-        """(N,) int64, the number of neighbours, whatever the weights."""
+        """Return the number of neighbours of every node, (N,) int64, whatever the weights."""
         return self.csr.rowptr.diff().long()
 
     def weighted_degree(self) -> Tensor:
-        """(N,) the sum of the weights at every node; differentiable."""
+        """Return the sum of the weights at every node, (N,); differentiable."""
         degree = self.weight.new_zeros(self.num_nodes)
         return degree.index_add(0, self.pairs[0], self.weight).index_add(0, self.pairs[1], self.weight)
 
     def normalised_weight(self) -> Tensor:
-        r"""(E,) the entries of $D^{-1/2} A D^{-1/2}$, without self-loops; differentiable.
+        r"""Return the entries of $D^{-1/2} A D^{-1/2}$, (E,), without self-loops; differentiable.
 
-        A node whose weights sum to 0 has no normalisation: its entries are 0, with gradient 0.
+        If the weights at a node sum to 0, its entries are 0, with gradient 0.
         """
         inverse = inverse_sqrt(self.weighted_degree())
         return self.weight * inverse[self.pairs[0]] * inverse[self.pairs[1]]
 
     def normalised_weight_with_loops(self) -> tuple[Tensor, Tensor]:
-        r"""(E,) and (N,): the entries of $(D+I)^{-1/2} (A+I) (D+I)^{-1/2}$ off and on the diagonal."""
+        r"""Return the entries of $(D+I)^{-1/2} (A+I) (D+I)^{-1/2}$ off the diagonal, (E,), and on it, (N,)."""
         inverse = inverse_sqrt(self.weighted_degree() + 1)
         return self.weight * inverse[self.pairs[0]] * inverse[self.pairs[1]], inverse * inverse
 
     def edge_index(self) -> tuple[Tensor, Tensor]:
-        """PyG's form with both directions: (2, 2E) sorted by (row, column), and (2E,) the weights."""
+        """Return PyG's form with both directions: the edges (2, 2E) sorted by (row, column), and the weights (2E,)."""
         csr = self.csr
         return torch.stack([csr.row, csr.col.long()]), self.weight.index_select(0, csr.pair)
 
     def subgraph(self, nodes: Tensor) -> PairGraph:
-        """The induced subgraph on `nodes` (M,), relabelled to their positions in ascending order."""
+        """Return the induced subgraph on `nodes` (M,), relabelled to their positions in ascending order."""
         nodes = torch.unique(nodes)
         position = torch.full((self.num_nodes,), -1, dtype=torch.int64, device=self.device)
         position[nodes] = torch.arange(len(nodes), device=self.device)
@@ -155,6 +155,6 @@ class PairGraph:
 
 
 def inverse_sqrt(degree: Tensor) -> Tensor:
-    """d^(-1/2), and 0 (with gradient 0) where d is 0."""
+    """Return d^(-1/2), and 0 (with gradient 0) where d is 0."""
     positive = degree > 0
     return torch.where(positive, torch.where(positive, degree, 1.0).rsqrt(), 0.0)

@@ -1,4 +1,4 @@
-"""What an attacker did to a graph, as a value: pairs added and pairs removed."""
+"""Perturbations of a graph: the edges that an attacker added and removed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from purigraph.errors import GraphError, ModelFileError
 from purigraph.graph import pair_codes
 from purigraph.graph.border import Entries, read_data
 from purigraph.graph.pair_graph import PairGraph
-from purigraph.tensor_files import read_tensors, write_tensors
+from purigraph.tensor_files import read_header, read_tensors, write_tensors
 
 _FORMAT = "purigraph.perturbation/1"
+_MOST_NODES = 3_000_000_000
 
 
 def _no_pairs() -> Tensor:
@@ -31,11 +32,11 @@ def _no_pairs() -> Tensor:
 class Perturbation:
     r"""A set of undirected flips $A' = A + \Delta$, $\Delta_{ij} = \Delta_{ji} \in \{-1, 0, 1\}$.
 
-    It is a value: it lives on the CPU, never changes, and equals another one that flips the same pairs. Pairs may be
+    A perturbation is immutable, lives on the CPU and is equal to any other that flips the same pairs. Pairs may be
     given in any order and direction; they are stored with i < j, sorted, each once.
 
     Args:
-        num_nodes: N of the graphs that it applies to.
+        num_nodes: N, the number of nodes of the graphs that it applies to.
         added: (2, a) integer, the pairs that become edges. Default: none.
         removed: (2, r) integer, the edges that are removed. Default: none.
 
@@ -61,11 +62,11 @@ class Perturbation:
         both = torch.isin(self._added_codes, self._removed_codes)
         if both.any():
             pair = self.added[:, both][:, 0].tolist()
-            raise GraphError(f"pair {pair} is both added and removed: a flip is one or the other.")
+            raise GraphError(f"pair {pair} is both added and removed: a flip is only one of the two.")
 
     @classmethod
     def of_flips(cls, graph: PairGraph, pairs: Tensor) -> Perturbation:
-        """Return the perturbation of `graph` that flips `pairs` (2, m): edges are removed, other pairs added."""
+        """Return the perturbation of `graph` that flips `pairs` (2, m): edges are removed, other pairs are added."""
         codes = _codes(graph.num_nodes, pairs, "pairs")
         is_edge = graph.find(codes.to(graph.device)).cpu() >= 0
         pairs = pair_codes.decode(codes, graph.num_nodes)
@@ -73,7 +74,7 @@ class Perturbation:
 
     @classmethod
     def between(cls, before: PairGraph | Data, after: PairGraph | Data) -> Perturbation:
-        """Return what turns the edges of `before` into those of `after`; weights are ignored."""
+        """Return the perturbation that turns the edges of `before` into those of `after`; weights are ignored."""
         old, new = _read(before), _read(after)
         if old.num_nodes != new.num_nodes:
             raise GraphError(
@@ -84,7 +85,7 @@ class Perturbation:
         return cls(old.num_nodes, added=added, removed=removed)
 
     def flips(self) -> Tensor:
-        """(2, a + r) int64, all flipped pairs, sorted."""
+        """Return all flipped pairs, (2, a + r) int64, sorted."""
         codes, _, _ = pair_codes.merge(self._added_codes, self._removed_codes)
         return pair_codes.decode(codes, self.num_nodes)
 
@@ -93,7 +94,7 @@ class Perturbation:
         return torch.bincount(self.flips().flatten(), minlength=self.num_nodes)
 
     def invert(self) -> Perturbation:
-        """Return the perturbation that undoes this one (an edge that comes back has weight 1)."""
+        """Return the perturbation that undoes this one (restored edges have weight 1)."""
         return Perturbation(self.num_nodes, added=self.removed, removed=self.added)
 
     def check(self, graph: PairGraph) -> None:
@@ -107,7 +108,7 @@ class Perturbation:
         missing = graph.find(self._removed_codes.to(graph.device)) < 0
         if missing.any():
             pair = self.removed[:, missing.cpu()][:, 0].tolist()
-            raise GraphError(f"pair {pair} can't be removed: it is no edge ({int(missing.sum())} such pairs).")
+            raise GraphError(f"pair {pair} can't be removed: it is not an edge ({int(missing.sum())} such pairs).")
 
     @overload
     def apply(self, graph: PairGraph) -> PairGraph: ...
@@ -116,14 +117,14 @@ class Perturbation:
     def apply(self, graph: Data) -> Data: ...
 
     def apply(self, graph: PairGraph | Data) -> PairGraph | Data:
-        """Return a new graph with the flips made; added edges have weight 1, the others keep theirs.
+        """Return a new graph with the flips applied; added edges have weight 1, other edges keep their weights.
 
-        A `Data` keeps its own edge order, dtype, self-loops and attributes; added edges come last, in both
-        directions where the others are.
+        A `Data` keeps its edge order, dtype, self-loops and attributes; added edges come last, in both directions if
+        the other edges are.
 
         Raises:
-            GraphError: If an added pair is an edge, a removed one is none, or edges are added to a `Data` with
-                edge attributes other than `edge_weight` (their values for new edges are unknown).
+            GraphError: If an added pair is already an edge, a removed pair is not an edge, or edges are added to a
+                `Data` with edge attributes other than `edge_weight` (their values for new edges are unknown).
         """
         if isinstance(graph, Data):
             return self._apply_to_data(graph)
@@ -150,7 +151,7 @@ class Perturbation:
         assert edge_index is not None  # read_data has checked it
         gone = torch.zeros(graph.num_pairs + 1, dtype=torch.bool, device=edge_index.device)
         gone[graph.find(self._removed_codes.to(graph.device))] = True
-        keep = ~gone[entries.pair]  # a self-loop's -1 is the extra last entry: never gone
+        keep = ~gone[entries.pair]  # a self-loop's -1 selects the extra last entry, which is never gone
         added = self.added.to(edge_index)
         if _has_both_directions(graph, entries):
             added = torch.cat([added, added.flip(0)], dim=1)
@@ -165,14 +166,14 @@ class Perturbation:
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the contents in hexadecimal digits, the same on every machine."""
+        """Return the SHA-256 of the contents in hexadecimal digits, the same on every machine."""
         sha = hashlib.sha256(f"{_FORMAT} {self.num_nodes} {self.added.shape[1]} ".encode())
         for pairs in (self.added, self.removed):
             sha.update(pairs.contiguous().numpy().astype("<i8").tobytes())
         return sha.hexdigest()
 
     def save(self, path: str | Path, metadata: Mapping[str, str] | None = None) -> None:
-        """Write a safetensors file, with `metadata` (for example, which attack made it) in its header."""
+        """Write a safetensors file with `metadata` (for example, the name of the attack) in its header."""
         header = {
             **(metadata or {}),
             "format": _FORMAT,
@@ -183,18 +184,33 @@ class Perturbation:
 
     @classmethod
     def load(cls, path: str | Path) -> Perturbation:
-        """Read what `save` wrote, in this version or since 0.1.0, and check that it is complete.
+        """Read a file written by `save` (of purigraph 0.1.0 or later) and check that it is complete.
 
         Raises:
             ModelFileError: If the file is missing, damaged, or was not written by `save`.
         """
-        tensors, header = read_tensors(path)
-        readable = tensors.keys() == {"added", "removed"} and header.get("num_nodes", "").isdecimal()
-        if header.get("format") != _FORMAT or not readable:
+        about = read_header(path)
+        shapes = {name: one.shape for name, one in about.tensors.items()}
+        told = about.metadata.get("num_nodes", "")
+        readable = shapes.keys() == {"added", "removed"} and told.isascii() and told.isdecimal()
+        if about.metadata.get("format") != _FORMAT or not readable:
             raise ModelFileError(f"{path} is not a perturbation saved by purigraph ({_FORMAT}).")
-        loaded = cls(int(header["num_nodes"]), tensors["added"], tensors["removed"])
+        # Sizes are compared before anything is allocated. Codes of pairs, up to N^2, are 64-bit integers.
+        num_nodes = int(told) if len(told) < 12 else _MOST_NODES + 1
+        if num_nodes > _MOST_NODES:
+            raise ModelFileError(f"{path} is damaged: it can't be for a graph of {told[:20]} nodes.")
+        for name, shape in shapes.items():
+            if len(shape) != 2 or shape[0] != 2 or shape[1] > num_nodes * (num_nodes - 1) // 2:
+                raise ModelFileError(
+                    f"{path} is damaged: {name} has the shape {shape}, which is not that of pairs of {num_nodes} nodes."
+                )
+        tensors, header = read_tensors(path)
+        try:
+            loaded = cls(num_nodes, tensors["added"], tensors["removed"])
+        except GraphError as error:
+            raise ModelFileError(f"{path} is damaged: {error}") from None
         if loaded.digest != header.get("sha256"):
-            raise ModelFileError(f"{path} is damaged: its contents do not have the hash that it states.")
+            raise ModelFileError(f"{path} is damaged: its contents do not match the hash stored in it.")
         return loaded
 
     @cached_property
@@ -239,11 +255,11 @@ def _codes(num_nodes: int, pairs: Tensor, name: str) -> Tensor:
     outside = ((pairs < 0) | (pairs >= num_nodes)).any(0)
     if outside.any():
         pair = pairs[:, outside][:, 0].tolist()
-        raise GraphError(f"{name} holds {pair}, but nodes run from 0 to {num_nodes - 1}.")
+        raise GraphError(f"{name} contains {pair}, but nodes run from 0 to {num_nodes - 1}.")
     loop = pairs[0] == pairs[1]
     if loop.any():
         pair = pairs[:, loop][:, 0].tolist()
-        raise GraphError(f"{name} holds the self-loop {pair}: a flip joins or parts two different nodes.")
+        raise GraphError(f"{name} contains the self-loop {pair}: a flip connects or disconnects two different nodes.")
     codes: Tensor = torch.unique(pair_codes.encode(pairs[0], pairs[1], num_nodes))
     return codes
 
@@ -253,5 +269,5 @@ def _read(graph: PairGraph | Data) -> PairGraph:
 
 
 def _has_both_directions(graph: PairGraph, entries: Entries) -> bool:
-    """Whether a list has every edge in both directions, not once; a list without edges counts as both."""
+    """Whether a list has every edge in both directions; a list without edges counts as such."""
     return int((entries.pair >= 0).sum()) != graph.num_pairs or graph.num_pairs == 0

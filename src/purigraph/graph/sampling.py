@@ -1,4 +1,4 @@
-"""Pairs that are no edges, drawn uniformly: exact numbers, no pair twice, never an existing edge."""
+"""Uniform samples of non-edges: exactly as many as asked for, without duplicates or existing edges."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from purigraph.graph.pair_space import PairSpace
 
 
 def num_non_edges(graph: PairGraph, touching: Tensor | None = None) -> int:
-    """Return the number of node pairs that are no edges; with `touching`, of those with an end in that node set."""
+    """Return the number of node pairs that are not edges; with `touching`, only those with an end in that node set."""
     return PairSpace(graph.num_nodes, touching=touching).num_free(graph.codes)
 
 
 def sample_non_edges(
     graph: PairGraph, count: int, generator: torch.Generator, touching: Tensor | None = None
 ) -> Tensor:
-    """Draw pairs that are no edges, uniformly and without replacement.
+    """Draw non-edges uniformly and without replacement.
 
     Args:
-        graph: Whose pairs are never drawn, whatever their weight.
-        count: How many.
-        generator: On the CPU.
+        graph: The graph; its pairs are never drawn, whatever their weight.
+        count: The number of pairs to draw.
+        generator: A random generator on the CPU.
         touching: (V,) distinct nodes; at least one end of every drawn pair is among them. Default: all nodes.
 
     Returns:
-        (count,) int64, the pairs' codes (see `pair_codes`), ascending.
+        (count,) int64, the codes of the pairs (see `pair_codes`) in ascending order.
     """
     space = PairSpace(graph.num_nodes, touching=touching, device=graph.device)
     free = space.num_free(graph.codes)

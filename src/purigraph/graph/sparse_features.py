@@ -1,7 +1,7 @@
-"""Node features as a torch CSR tensor: conversion from and to SciPy, and selection of rows.
+"""Node features as a torch CSR tensor: conversion from and to SciPy, and row selection.
 
-Bag-of-words features are 1-2 % dense; as a CSR tensor they take that share of the memory. PyTorch can't
-select rows of such a tensor, which every split of a graph needs.
+Bag-of-words features are 1-2 % dense, and a CSR tensor takes about that share of the memory. PyTorch can't select
+rows of such a tensor, which every split of a graph needs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def select_rows(x: Tensor, rows: Tensor) -> Tensor:
     counts = crow.diff()[rows]
     new_crow = torch.zeros(len(rows) + 1, dtype=crow.dtype, device=crow.device)
     torch.cumsum(counts, 0, out=new_crow[1:])
-    # Entry k of a selected row is k places after that row's start in x: shift each row's run of positions.
+    # Entry k of a selected row is k positions after that row's start in x: shift each row's run of positions.
     shift = torch.repeat_interleave(crow[:-1][rows] - new_crow[:-1], counts)
     entries = torch.arange(len(shift), device=crow.device) + shift
     return _csr(new_crow, col[entries], values[entries], (len(rows), x.shape[1]))
@@ -50,6 +50,6 @@ def select_rows(x: Tensor, rows: Tensor) -> Tensor:
 
 def _csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
     with warnings.catch_warnings():
-        # PyTorch warns once per process that CSR is in beta; nobody who loads a graph can act on that.
+        # PyTorch warns once per process that CSR is in beta; users who load a graph can't act on that.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         return torch.sparse_csr_tensor(crow, col, values, size=shape, check_invariants=False)

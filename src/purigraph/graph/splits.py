@@ -1,8 +1,8 @@
-"""Splits: the nodes for training, validation and testing, and the graphs that each phase may see.
+"""Splits: the nodes for training, validation and testing, and the graph that each phase may see.
 
-The protocol is the paper's: a few labelled nodes per class, a stratified share of test nodes; every
-other node is an unlabelled training node. It is inductive: training never sees a validation or a test node,
-validation never sees a test node.
+The protocol is that of the paper: a few labelled nodes per class and a stratified share of test nodes; all other nodes
+are unlabelled training nodes. It is inductive: training never sees a validation or test node, and validation never
+sees a test node.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 class InductiveSplit:
     """The three nested graphs of an inductive split, each an induced subgraph of the whole graph.
 
-    Every graph has `n_id` (M,) int64, ascending: its node k is node `n_id[k]` of the whole graph; and the
-    three masks (M,), restricted to its nodes.
+    Every graph has `n_id` (M,) int64, ascending (its node k is node `n_id[k]` of the whole graph), and the three masks
+    (M,), restricted to its nodes.
 
     Attributes:
-        train: The nodes that are neither validation nor test: labelled (`train_mask`) and unlabelled.
+        train: The nodes that are neither validation nor test nodes: labelled (`train_mask`) and unlabelled.
         validation: The training nodes and the validation nodes.
         test: All nodes.
     """
@@ -49,21 +49,21 @@ def attach_split(
     val_per_class: int = 20,
     test_share: float = 0.1,
 ) -> Data:
-    r"""Return a copy of `data` with boolean `train_mask`, `val_mask` and `test_mask`, each (N,), drawn per class.
+    r"""Return a copy of `data` with boolean `train_mask`, `val_mask` and `test_mask`, each (N,), sampled per class.
 
     Of a class with n nodes, `train_per_class` are for training, `val_per_class` for validation and
-    $\lceil \mathrm{test\_share} \cdot n \rceil$ for testing. The rest, and every node with a negative label,
-    are unlabelled training nodes, in none of the masks. Tensors are shared with `data`, which is not changed.
+    $\lceil \mathrm{test\_share} \cdot n \rceil$ for testing. The rest, and all nodes with a negative label, are
+    unlabelled training nodes and in none of the masks. Tensors are shared with `data`, which is not modified.
 
     Args:
         data: A graph with integer labels `y` (N,).
-        seed: The same seed gives the same split; no global random state is read or changed.
+        seed: The random seed of the split; global random state is neither read nor changed.
         train_per_class: The number of labelled training nodes per class. Default: 20.
         val_per_class: The number of validation nodes per class. Default: 20.
-        test_share: The share of each class for testing, rounded up to whole nodes. Default: 0.1.
+        test_share: The share of each class used for testing, rounded up to whole nodes. Default: 0.1.
 
     Raises:
-        InputError: If a number is out of range.
+        InputError: If an argument is out of range.
         GraphError: If labels are missing or a class has too few nodes; the message names the class.
     """
     if train_per_class < 0 or val_per_class < 0:
@@ -96,13 +96,13 @@ def attach_split(
 
 
 def inductive_split(data: Data, *, split: int = 0) -> InductiveSplit:
-    """Return the three graphs that training, validation and testing may see.
+    """Return the three graphs that training, validation and testing may use.
 
-    Edges keep their order and weights; attributes that belong to neither nodes nor edges are copied.
+    Edges keep their order and weights; graph-level attributes are copied.
 
     Args:
         data: A graph with boolean masks `train_mask`, `val_mask`, `test_mask`: (N,), or (N, S) for S splits.
-        split: Which of the S splits. Default: 0.
+        split: The index of the split, from 0 to S - 1. Default: 0.
 
     Raises:
         GraphError: If a mask is missing, has the wrong shape or type, or shares a node with another mask.
@@ -117,7 +117,7 @@ def inductive_split(data: Data, *, split: int = 0) -> InductiveSplit:
         if both.any():
             raise GraphError(
                 f"{left} and {right} share {int(both.sum())} nodes, the first is node "
-                f"{int(both.nonzero()[0])}: each node can have one role only."
+                f"{int(both.nonzero()[0])}: each node can be in only one mask."
             )
     whole = copy.copy(data)
     for name, mask in zip(MASKS, (train, validation, test), strict=True):
@@ -130,7 +130,7 @@ def inductive_split(data: Data, *, split: int = 0) -> InductiveSplit:
 
 
 def choose_split(data: Data, split: int) -> Data:
-    """Return a copy of `data` whose masks (N,) are the columns `split` of its (N, S) masks."""
+    """Return a copy of `data` whose masks (N,) are column `split` of its (N, S) masks."""
     out = copy.copy(data)
     for name in MASKS:
         out[name] = _mask(data, name, split)
@@ -152,7 +152,7 @@ def _labels(data: Data) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def _mask(data: Data, name: str, split: int) -> Tensor:
     if name not in data:
         raise GraphError(
-            f"data.{name} is missing: draw a split with purigraph.graph.attach_split(data, seed=0), or set "
+            f"data.{name} is missing: create a split with purigraph.graph.attach_split(data, seed=0), or set "
             f"{', '.join(MASKS)} yourself."
         )
     mask: Tensor = data[name]
@@ -168,7 +168,7 @@ def _mask(data: Data, name: str, split: int) -> Tensor:
 
 
 def _induced(data: Data, keep: Tensor) -> Data:
-    """Return the induced subgraph on the nodes of the mask `keep` (N,), in their order."""
+    """Return the induced subgraph on the nodes of the mask `keep` (N,), in their original order."""
     nodes = keep.nonzero().squeeze(1)
     position = torch.full_like(keep, -1, dtype=torch.int64)
     position[nodes] = torch.arange(len(nodes), device=keep.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -45,13 +46,18 @@ def array(tensor: Tensor) -> Any:
 def kernel(function: F) -> F:
     """Compile at the first call, keep the machine code on disk, release the interpreter's lock while running.
 
-    The relaxations allow sums to be vectorised; infinities and NaNs keep their meaning.
+    The relaxations allow sums to be vectorised; infinities and NaNs keep their meaning. In a read-only installation
+    without a writable home the machine code is not kept, so every process compiles anew. (A folder for temporary files
+    would be writable, but also by others, and Numba unpickles what it finds in its cache.)
     """
     if not AVAILABLE:  # pragma: no cover
         return function
     relaxed = {"contract", "reassoc", "nsz", "arcp"}
-    compiled = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=relaxed)(function)
-    return cast(F, compiled)
+    compile_with = functools.partial(numba.njit, nogil=True, error_model="numpy", fastmath=relaxed)
+    try:
+        return cast(F, compile_with(cache=True)(function))
+    except (RuntimeError, OSError):  # Numba finds no place for its cache
+        return cast(F, compile_with(cache=False)(function))
 
 
 @kernel

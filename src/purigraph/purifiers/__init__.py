@@ -1,8 +1,8 @@
-"""Purifiers: each gives the edges of a graph weights that a classifier can trust.
+"""Purifiers: models that give the edges of a graph weights that a classifier can trust.
 
-To add one, write a file with a subclass of `Purifier` under `@register("name")` and import it below; in another
-package, name it as an entry point of the group `purigraph.purifiers`. The contract tests, the command line and the
-error messages find it by themselves.
+To add one, write a module with a subclass of `Purifier` decorated with `@register("name")` and import it below; in
+another package, declare it as an entry point of the group `purigraph.purifiers`. The contract tests, the command line
+and the error messages then find it automatically.
 """
 
 from purigraph.purifiers.base import Purifier, registry

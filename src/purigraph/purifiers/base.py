@@ -1,4 +1,4 @@
-"""What every purifier is: a map from a graph to the same graph with trustworthy weights."""
+"""The base class of all purifiers: maps from a graph to the same graph with trustworthy weights."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ Self = TypeVar("Self", bound="Purifier")
 
 
 class NoSettings(Settings):
-    """The settings of a `fit` that takes none."""
+    """The settings of a `fit` without settings."""
 
 
 class Purifier(Pretrained):
-    """A purifier gives every edge of a graph a weight in [0, 1].
+    """Base class of all purifiers, which give every edge of a graph a weight in [0, 1].
 
-    A subclass writes `purify`, and `fit` if there is something to learn. The two public faces come from here:
+    A subclass implements `purify`, and `_learn` if there is something to learn. This class provides the two ways to
+    call a purifier:
 
-    - called on a PyG `Data` it is a transform: a new `Data` with `edge_weight`, the input untouched, so that it can
-      stand in `T.Compose([..., purifier])`;
-    - called on `(x, edge_index, edge_weight=None)` it returns the edge weights in the caller's own order, so that it
-      can stand in front of any model.
+    - on a PyG `Data`, it is a transform that returns a new `Data` with `edge_weight` and leaves the input unchanged, so
+      it can be used in `T.Compose([..., purifier])`;
+    - on `(x, edge_index, edge_weight=None)`, it returns the edge weights in the caller's order, so it can be put in
+      front of any model.
 
-    A purifier is always in inference mode when it purifies: `train()` on a model around it changes nothing.
+    A purifier always purifies in inference mode: calling `train()` on a model that contains it has no effect.
     """
 
     #: The settings that `fit` takes.
@@ -44,12 +45,12 @@ class Purifier(Pretrained):
 
     @property
     def adds_edges(self) -> bool:
-        """Whether the result can hold edges that the input has not. Such a purifier returns graphs, not weights."""
+        """Whether the result can have edges that the input does not have. Such purifiers return graphs, not weights."""
         return False
 
     @abstractmethod
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
-        """Return the graph with purified weights. Shapes: x (N, F); differentiable in the weights where it can be."""
+        """Return the graph with purified weights. Shapes: x (N, F). Differentiable in the weights if possible."""
 
     def fit(
         self: Self,
@@ -61,18 +62,19 @@ class Purifier(Pretrained):
         progress: bool | None = None,
         **settings: Any,
     ) -> Self:
-        """Learn what the edges of a trusted graph look like. Labels and masks are never read.
+        """Learn what the edges of a trusted graph look like. Labels and masks are not used.
 
         Args:
-            data: x, edge_index, edge_weight if any: a graph that nobody hostile has edited.
-            validation: The larger graph of an inductive split, on whose further nodes (by `n_id`) choices are made.
-            seed: Of everything random: the same seed gives the same bits.
-            checkpoint: A folder to keep the run's state in; an interrupted run resumes from it, bit-identically.
-            progress: Report on the error stream. Default: only if it takes long.
-            **settings: Those of `fit_settings_class`.
+            data: A trusted graph that was not attacked: x, edge_index and, optionally, edge_weight.
+            validation: The larger graph of an inductive split; its additional nodes (by `n_id`) are used for model
+                selection.
+            seed: The seed of all randomness; results are bit-identical for the same seed.
+            checkpoint: The folder for the state of the run; an interrupted run resumes from it, bit-identically.
+            progress: Whether to report progress on the error stream. Default: only if it takes long.
+            **settings: The settings of `fit_settings_class`.
 
         Returns:
-            Itself.
+            The purifier itself.
         """
         self._learn(
             data, validation, self.fit_settings_class(**settings), seed=seed, checkpoint=checkpoint, progress=progress
@@ -89,21 +91,21 @@ class Purifier(Pretrained):
         checkpoint: str | Path | None,
         progress: bool | None,
     ) -> None:
-        """Do the work of `fit`; by default there is nothing to learn."""
+        """Do the work of `fit`; by default, there is nothing to learn."""
 
     @property
     def is_fitted(self) -> bool:
-        """Whether it has learned what it has to, and can be trusted to purify."""
+        """Whether the purifier is ready for use: fitted, or without anything to learn."""
         return True
 
     def summary(self) -> str:
-        """Return a sentence that says how `fit` went."""
+        """Return a sentence that summarises the last `fit`."""
         return f"{type(self).__name__} has nothing to learn."
 
     def variants(self) -> Mapping[str, Purifier]:
-        """Return versions of this purifier that an attack may be easier to find on, by name; none by default.
+        """Return variants of this purifier, by name, that may be easier to attack; none by default.
 
-        The ensemble of `purigraph.worst_case` also attacks through these and transfers what it finds.
+        The ensemble of `purigraph.worst_case` also attacks these and transfers the perturbations it finds.
         """
         return {}
 
@@ -116,13 +118,13 @@ class Purifier(Pretrained):
     def forward(
         self, x: Data | Tensor, edge_index: Tensor | None = None, edge_weight: Tensor | None = None
     ) -> Data | Tensor:
-        """Purify a `Data`, or an edge list."""
+        """Purify a `Data` or an edge list."""
         if isinstance(x, Data):
             if edge_index is not None:
-                raise InputError("Call a purifier with a Data alone, or with (x, edge_index, edge_weight).")
+                raise InputError("Call a purifier with a single Data or with (x, edge_index, edge_weight).")
             return self._transform(x)
         if edge_index is None:
-            raise InputError("Call a purifier with a Data alone, or with (x, edge_index, edge_weight).")
+            raise InputError("Call a purifier with a single Data or with (x, edge_index, edge_weight).")
         if self.adds_edges:
             raise InputError(
                 f"{type(self).__name__} can add edges, so weights for the given edge_index are not its whole result: "
@@ -133,15 +135,15 @@ class Purifier(Pretrained):
     def purify_edges(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, presence: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        r"""Purify an edge list: the edges (2, M') and their weights (M',), differentiable.
+        r"""Purify an edge list; return the edges (2, M') and their weights (M',), differentiable.
 
-        Where no edges can be added, the edges are the given ones in the given order.
+        If the purifier can't add edges, these are the given edges in the given order.
 
         Args:
-            x: (N, F).
-            edge_index: (2, M).
-            edge_weight: (M,). Default: ones.
-            presence: (M,) in [0, 1], to what share each edge is there; see `relaxed`. Default: all of it.
+            x: (N, F), the node features.
+            edge_index: (2, M), the edges.
+            edge_weight: (M,), their weights. Default: ones.
+            presence: (M,) in [0, 1], to what degree each edge is present; see `relaxed`. Default: ones.
         """
         graph, entries = read_edge_index(edge_index, edge_weight, x.shape[0])
         if presence is None:
@@ -158,24 +160,25 @@ class Purifier(Pretrained):
         return edge_index, entries.spread(purified.weight).to(entries.weight.dtype)
 
     def purify_parts(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
-        """Purify a graph whose pairs are there to the shares `presence` (E,); `graph` has their full weights.
+        """Purify a graph whose edges are partially present, by `presence` (E,); `graph` has their full weights.
 
-        A purifier that replaces the given weights by its own overrides this: what is absent must stay absent at every
-        step, and not only at the last.
+        A purifier that replaces the given weights with its own has to override this: absent edges must stay absent at
+        every step, not only at the last one.
         """
         purified = self.purify(x, graph.with_weight(graph.weight * presence))
-        # What adds edges works with the adjacency matrix, in which a weight of 0 is an absent edge.
+        # Purifiers that add edges work on the adjacency matrix, in which a weight of 0 is an absent edge.
         return purified if self.adds_edges else purified.with_weight(purified.weight * presence)
 
     def relaxed(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor) -> Tensor:
-        r"""Return purified weights where edges are there only in part: what a gradient-based attack differentiates.
+        r"""Return purified weights for partially present edges, which gradient-based attacks differentiate.
 
-        An attacker flips edges by halves, $\pi \in [0, 1]$, before it settles on whole flips. A purifier's answer must
-        then lie between its answers with and without the edge. Handed over as a small weight, an absent edge would
-        get its weight back, and the attack would climb a hill that has little to do with the model. With $\pi$ of 0
-        and 1 this is `forward` on the edges that are there, exactly, and 0 for the others.
+        Gradient-based attacks relax flips to $\pi \in [0, 1]$ before they decide on discrete ones. The result of a
+        purifier must then lie between its results with and without the edge. If an absent edge were passed as a small
+        weight, the purifier would restore its weight, and the attack would optimise an objective that has little to do
+        with the model. If all $\pi$ are 0 or 1, the result is exactly `forward` on the present edges and 0 for the
+        others.
 
-        Shapes: x (N, F), edge_index (2, M), edge_weight (M,), presence (M,) give (M,); differentiable in `presence`.
+        Shapes: x (N, F), edge_index (2, M), edge_weight (M,), presence (M,) -> (M,); differentiable in `presence`.
         """
         if self.adds_edges:
             raise InputError(f"{type(self).__name__} can add edges: use purify_edges(..., presence=...).")
@@ -185,12 +188,12 @@ class Purifier(Pretrained):
         if data.x is None:
             raise InputError("data.x is missing: a purifier needs node features.")
         weight = data.edge_weight if "edge_weight" in data else None
-        read_data(data)  # names what is missing
+        read_data(data)  # raises an error that names what is missing
         edge_index, edge_weight = self.purify_edges(data.x, data.edge_index, weight)
         result = copy.copy(data)
         if self.adds_edges:
             for key in [key for key in data.keys() if data.is_edge_attr(key)]:  # noqa: SIM118 (not a mapping)
-                del result[key]  # nobody knows the new edges' values
+                del result[key]  # the values of new edges are unknown
             result.edge_index = edge_index
         result.edge_weight = edge_weight
         return result

@@ -1,4 +1,4 @@
-"""Training of classifiers: on labelled nodes, on pseudo-labels, on graphs under attack.
+"""Training of classifiers: on labelled nodes, on pseudo-labels, and on attacked graphs.
 
 >>> from purigraph import datasets, training
 >>> from purigraph.graph.splits import inductive_split
@@ -7,8 +7,8 @@
 >>> result.epochs_run
 5
 
-A regime of your own is a function of a `Task`, registered with `register("name")(Regime(function, TrainingSettings))`
-or through the entry-point group `purigraph.regimes`.
+A custom regime is a function of a `Task`, registered with `register("name")(Regime(function, TrainingSettings))` or
+through the entry-point group `purigraph.regimes`.
 """
 
 from purigraph.training.adversarial import GraphAttack, graph_attack

@@ -1,4 +1,4 @@
-"""Adversarial training: every epoch learns from the graph that hurts the classifier most at that time."""
+"""Adversarial training: every epoch trains on a graph that is attacked to hurt the current classifier."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _LOCAL_LEARNING_FACTOR = 20 * _LEARNING_FACTOR
 
 
 class GraphAttack(Protocol):
-    """What adversarial training calls: it gives a graph back in which the model does badly on some nodes."""
+    """The interface of attacks in adversarial training: return a graph on which the model does badly at some nodes."""
 
     def __call__(self, model: nn.Module, data: Data, labels: Tensor, nodes: Tensor, seed: int, /) -> Data:
         """Attack `model`.
 
         Args:
-            model: Called with (x, edge_index, edge_weight); to be left as it is.
-            data: The clean graph; `x` may be a sparse CSR tensor. Not to be changed.
-            labels: (N,) int64; -1 at nodes whose label must not be known.
-            nodes: (M,) int64, those to attack.
-            seed: The same seed gives the same graph.
+            model: The model, called with (x, edge_index, edge_weight). It must not be modified.
+            data: The clean graph; `x` may be a sparse CSR tensor. It must not be modified.
+            labels: (N,) int64; -1 for nodes whose label must not be used.
+            nodes: (M,) int64, the nodes to attack.
+            seed: The random seed; the same seed gives the same graph.
 
         Returns:
-            The same nodes with another `edge_index`, and `edge_weight` if need be.
+            The same nodes with another `edge_index` and, if needed, `edge_weight`.
         """
 
 
 def graph_attack(settings: AttackSettings) -> GraphAttack:
-    """The attack that the settings name, as adversarial training calls it."""
+    """Return the attack given by the settings, with the interface of adversarial training."""
     shared: dict[str, Any] = {
         "loss": settings.loss,
         "epochs": settings.epochs,
@@ -65,24 +65,24 @@ def graph_attack(settings: AttackSettings) -> GraphAttack:
 
 
 def adversarial(task: Task, attack: GraphAttack | None = None) -> TrainingResult:
-    r"""Minimise the loss on the graph that maximises it, anew in every epoch.
+    r"""Minimise the loss on the graph that maximises it, which is found again in every epoch.
 
     $$\min_\psi \max_{G' \in B(G, \epsilon)} \sum_{v} \ell(f_\psi(G', v), y_v)$$
 
-    as `Gosch et al. (2023) <https://arxiv.org/abs/2306.15427>`_ and the paper do: the labels are those of
-    self-training; after some clean epochs every epoch attacks all labelled nodes of the training graph at once, and
-    steps on the graph that comes out.
+    As in `Gosch et al. (2023) <https://arxiv.org/abs/2306.15427>`_ and the paper, the labels are those of
+    self-training. After some clean epochs, every epoch attacks all labelled nodes of the training graph at once and
+    takes a step on the attacked graph.
 
-    The best epoch is chosen as they do too: by the loss of the validation nodes in a validation graph that is attacked
-    with the same means, at those nodes. Epochs before the first attack can't be chosen: their loss would be that
-    of a clean graph, which no later epoch could compete with.
+    The best epoch is also chosen as in these papers: by the loss of the validation nodes in a validation graph that is
+    attacked in the same way, at those nodes. Epochs before the first attack can't be chosen: their loss would be that
+    of a clean graph, and no later epoch could be better.
 
     Args:
-        task: Its settings are `AdversarialSettings`.
-        attack: Default: the one that the settings name.
+        task: The task, with `AdversarialSettings`.
+        attack: The attack. Default: the one given by the settings.
     """
     settings = task.settings
-    assert isinstance(settings, AdversarialSettings)  # `Regime.settings`
+    assert isinstance(settings, AdversarialSettings)  # ensured by `Regime.settings`
     labelled, seconds = first_labels(replace(task, settings=settings.clean()))
     model = task.build(task.seed + SECOND_MODEL)
     attack = attack or graph_attack(settings.attack)
@@ -107,14 +107,14 @@ def _under_attack(
     def graph(epoch: int) -> Data:
         if epoch <= clean_epochs:
             return data
-        # Every epoch has a seed of its own, so that a resumed run meets the same attacks.
+        # Every epoch has its own seed, so a resumed run makes the same attacks.
         return attack(model, target, labels, nodes, stream * 1_000_003 + epoch)
 
     return graph
 
 
 def _with_sparse_features(model: nn.Module, data: Data) -> Data:
-    """An attack runs the model some forty times: on sparse features that costs a fraction."""
+    """Return the data with sparse features if possible: faster, as an attack runs the model about 40 times."""
     if not isinstance(model, Classifier) or not Features(data.x).is_sparse:
         return data
     copied = copy.copy(data)

@@ -1,4 +1,4 @@
-"""The training regimes by name, and one way into all of them."""
+"""The training regimes by name, and `train`, which runs any of them."""
 
 from __future__ import annotations
 
@@ -43,30 +43,30 @@ def train(
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> TrainingResult:
-    """Train a classifier by a regime.
+    """Train a classifier with a regime.
 
     Args:
-        classifier: One of `purigraph.classifiers.names()`, or a function that makes an untrained model of your own
-            from a seed: any module `(x, edge_index) -> logits (N, C)`.
-        regime: One of `names()`: `vanilla` learns from the labelled nodes, `self` from pseudo-labels too,
-            `adversarial` from those on graphs under attack.
+        classifier: One of `purigraph.classifiers.names()`, or a function that makes your own untrained model from a
+            seed: any module `(x, edge_index) -> logits (N, C)`.
+        regime: One of `names()`: `vanilla` trains on the labelled nodes, `self` also on pseudo-labels, `adversarial` on
+            both, on attacked graphs.
         split: The graphs (see `purigraph.graph.splits.inductive_split`).
-        hyper: The classifier's hyper-parameters.
-        settings: Of the training: an instance, or some of them by name. Default: the paper's.
-        attack: For `adversarial`: used instead of the one in the settings.
-        seed: Of initial weights, dropout and attacks: the same seed gives the same bits, and global random state is
-            neither read nor changed.
-        checkpoint: A folder to keep the state in; an interrupted training resumes from it, bit-identically.
-        progress: Report on the error stream. Default: only if it takes long.
+        hyper: The hyper-parameters of the classifier.
+        settings: The training settings: an instance, or some of them by name. Default: those of the paper.
+        attack: For `adversarial`, the attack to use instead of the one in the settings.
+        seed: The seed of initial weights, dropout and attacks; results are bit-identical for the same seed. Global
+            random state is neither read nor changed.
+        checkpoint: The folder for the state of the run; an interrupted run resumes from it, bit-identically.
+        progress: Whether to report progress on the error stream. Default: only if it takes long.
 
     Raises:
-        UnknownNameError: If there is no such classifier or regime; the message lists those that there are.
-        InputError: If a hyper-parameter, a setting or a graph is not what it should be.
+        UnknownNameError: If there is no such classifier or regime; the message lists the known ones.
+        InputError: If a hyper-parameter, a setting or a graph is invalid.
         ModelFileError: If the checkpoint is damaged or belongs to another run.
     """
     chosen = registry[regime]
     if attack is not None and not chosen.takes_attack:
-        raise InputError(f"The regime {regime!r} takes no attack; adversarial does.")
+        raise InputError(f"The regime {regime!r} takes no attack; only adversarial does.")
     if not isinstance(settings, TrainingSettings):
         settings = chosen.settings(**(settings or {}))
     elif not isinstance(settings, chosen.settings):
@@ -80,7 +80,7 @@ def train(
 
 
 def num_classes(split: InductiveSplit) -> int:
-    """Return C: one more than the largest label of the labelled nodes, which are the only labels that may be read."""
+    """Return C: one more than the largest label of the labelled nodes, the only labels that may be used."""
     labels = [
         split.train.y[split.train.train_mask],
         split.validation.y[split.validation.val_mask],
@@ -99,7 +99,7 @@ def _builder(
 ) -> Callable[[int], nn.Module]:
     if not isinstance(classifier, str):
         if hyper:
-            raise InputError("Your own model has no hyper-parameters here: set them where it is made.")
+            raise InputError("hyper does not apply to your own model: set its hyper-parameters where it is made.")
         return classifier
     name, x, out_channels = classifier, split.train.x, num_classes(split)
 

@@ -1,4 +1,4 @@
-"""One training run of a classifier: epochs, the choice of the best one, and a checkpoint to go on from."""
+"""One training run of a classifier: epochs, the choice of the best one, and a checkpoint to resume from."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from purigraph import losses
 from purigraph._version import __version__
+from purigraph.checkpoint_layout import Entry, Layout, adam_entries, entries, is_count, is_finite_pair, is_numbers
 from purigraph.checkpoints import Checkpointer, State, optimizer_tensors, restore_optimizer, with_prefix, without_prefix
 from purigraph.classifiers import Classifier
 from purigraph.errors import InputError, PurigraphError
@@ -26,26 +27,26 @@ from purigraph.pretrained import Pretrained
 from purigraph.progress import progress as show_progress
 from purigraph.training.settings import TrainingSettings
 
-#: The graph of an epoch: the clean one, or one under attack. The epochs count from 1.
+#: Returns the graph of an epoch: the clean one, or an attacked one. Epochs are counted from 1.
 GraphOfEpoch: TypeAlias = Callable[[int], Data]
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """A trained model and how it came about.
+    """A trained model and the history of its training.
 
     Attributes:
-        model: At its best epoch, in evaluation mode.
-        regime: What it was trained by.
+        model: The model at its best epoch, in evaluation mode.
+        regime: The name of the regime.
         best_epoch: The epoch with the lowest validation loss, counted from 1.
-        epochs_run: How many were run.
-        validation_loss: At the best epoch.
-        validation_accuracy: At the best epoch, on the same graph as the loss.
-        train_losses: Of every epoch.
-        validation_losses: Of every epoch that was validated.
-        seconds: What the run took, the part before an interruption included.
-        seed: Of the run.
-        settings: Of the run.
+        epochs_run: The number of epochs run.
+        validation_loss: The validation loss at the best epoch.
+        validation_accuracy: The validation accuracy at the best epoch, on the same graph as the loss.
+        train_losses: The training loss of every epoch.
+        validation_losses: The validation loss of every epoch that was validated.
+        seconds: The time of the run, including the time before an interruption.
+        seed: The seed of the run.
+        settings: The settings of the run.
     """
 
     model: nn.Module
@@ -61,27 +62,27 @@ class TrainingResult:
     settings: TrainingSettings
 
     def record(self) -> dict[str, Any]:
-        """What is saved beside the model, so that a file says where it comes from."""
+        """Return the record that is saved with the model, which documents its origin."""
         names = ("regime", "best_epoch", "epochs_run", "validation_loss", "validation_accuracy", "seed")
         values = {name: getattr(self, name) for name in names}
         return {**values, "settings": self.settings.to_json(), "purigraph_version": __version__}
 
 
 class Run:
-    """Everything that changes from epoch to epoch.
+    """A training run and its state.
 
-    The optimiser is Adam with weight decay on all parameters. The lowest validation loss decides which epoch is kept,
-    and when to stop.
+    The optimiser is Adam with weight decay on all parameters. The epoch with the lowest validation loss is kept, and
+    training stops early if that loss no longer improves.
 
     Args:
-        model: Trained in place.
-        train: The training graph; only the labels under its `train_mask` are read.
-        validation: The validation graph; only the labels under its `val_mask` are read.
-        settings: Of the training.
-        seed: Of dropout. Global random state is neither read nor changed.
-        train_graph: What each epoch trains on: the same nodes and features. Default: `train` itself.
-        validation_graph: What each epoch is validated on. Default: `validation` itself.
-        first_validation: Epochs before this one are not validated and can't be the best.
+        model: The model, trained in place.
+        train: The training graph; only the labels in its `train_mask` are used.
+        validation: The validation graph; only the labels in its `val_mask` are used.
+        settings: The training settings.
+        seed: The seed of dropout. Global random state is neither read nor changed.
+        train_graph: Returns the graph that an epoch trains on, with the same nodes and features. Default: `train`.
+        validation_graph: Returns the graph that an epoch is validated on. Default: `validation`.
+        first_validation: The first epoch that is validated; earlier ones can't be the best.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Whether all epochs are done or training has stopped early."""
         if self.epochs_run >= self.settings.epochs:
             return True
         return self.best_epoch > 0 and self.epochs_run - self.best_epoch >= self.settings.patience
@@ -139,10 +140,10 @@ class Run:
     def complete(
         self, regime: str, *, checkpoint: str | Path | None = None, progress: bool | None = None
     ) -> TrainingResult:
-        """Run to the end, from the checkpoint if there is one, and leave the model at its best epoch.
+        """Run to the end, resuming from a checkpoint if there is one, and restore the model's best epoch.
 
         Args:
-            regime: A name for the progress, the checkpoint and the result.
+            regime: The name used in progress reports, the checkpoint and the result.
             checkpoint: The folder of the checkpoint.
             progress: See `purigraph.progress`.
         """
@@ -189,8 +190,8 @@ class Run:
         loss = self._loss(logits, self._train_labels)
         if not math.isfinite(float(loss.detach())):
             raise PurigraphError(
-                f"The training loss became {float(loss.detach())} in epoch {epoch}: lower the learning rate, or look "
-                "for values that are not finite in the features."
+                f"The training loss became {float(loss.detach())} in epoch {epoch}: lower the learning rate, or check "
+                "the features for values that are not finite."
             )
         loss.backward()
         self.optimizer.step()
@@ -211,7 +212,7 @@ class Run:
         if loss < self.best_loss:
             self.best_epoch, self.best_loss = epoch, loss
             self.best_accuracy = accuracy(logits, self._validation_labels)
-            # Copied: on a CPU a detached tensor still is the live parameter.
+            # Cloned, as a detached tensor on the CPU still shares memory with the parameter.
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
     def _logits(self, x: Tensor | Features, graph: Data) -> Tensor:
@@ -232,27 +233,48 @@ class Run:
         values = {
             "epochs_run": self.epochs_run,
             "best_epoch": self.best_epoch,
-            # JSON has no infinity, and no nan.
+            # JSON has neither infinity nor NaN.
             "best": [self.best_loss, self.best_accuracy] if self.best_epoch else None,
             "train_losses": self.train_losses,
             "validation_losses": self.validation_losses,
         }
         return State(tensors, values)
 
+    def _layout(self) -> Layout:
+        """Return what a state of this run looks like, whatever the epoch."""
+        random = {f"random/{index}": Entry.like(state) for index, state in enumerate(self._random_states())}
+        return Layout(
+            tensors={**entries("model", self.model.state_dict()), **random},
+            values={
+                "epochs_run": is_count,
+                "best_epoch": is_count,
+                "best": lambda best: best is None or is_finite_pair(best),
+                "train_losses": is_numbers,
+                "validation_losses": is_numbers,
+            },
+            optional=[entries("best", self.model.state_dict()), *adam_entries(self.optimizer)],
+        )
+
     def _resume(self, keeper: Checkpointer) -> None:
-        found = keeper.resume()
+        found = keeper.resume(self._layout())
         if found is None:
             return
-        self.model.load_state_dict(without_prefix("model", found.tensors))
-        restore_optimizer(self.optimizer, found.tensors)
-        self.best_state = without_prefix("best", found.tensors)
-        random = without_prefix("random", found.tensors)
-        self._random_state = [random[name] for name in sorted(random)]
-        self.epochs_run, self.best_epoch = found.values["epochs_run"], found.values["best_epoch"]
+        with keeper.restoring():
+            self.model.load_state_dict(without_prefix("model", found.tensors))
+            restore_optimizer(self.optimizer, found.tensors)
+            self.best_state = without_prefix("best", found.tensors)
+            random = without_prefix("random", found.tensors)
+            self._random_state = [random[name] for name in sorted(random)]
+            for state in self._random_state[:1]:
+                torch.Generator().set_state(state)  # raises an error if it is not the state of a generator
+            self.epochs_run, self.best_epoch = found.values["epochs_run"], found.values["best_epoch"]
+            self.train_losses = found.values["train_losses"]
+            self.validation_losses = found.values["validation_losses"]
+            known = (self.best_epoch > 0, bool(self.best_state), found.values["best"] is not None)
+            if len(set(known)) > 1 or self.best_epoch > self.epochs_run or len(self.train_losses) != self.epochs_run:
+                raise ValueError("its epochs contradict each other")
         if found.values["best"] is not None:
             self.best_loss, self.best_accuracy = found.values["best"]
-        self.train_losses = found.values["train_losses"]
-        self.validation_losses = found.values["validation_losses"]
 
     def _random_devices(self) -> list[torch.device]:
         return [self._device] if self._device.type == "cuda" else []
@@ -271,7 +293,7 @@ class Run:
 
 
 def features(model: nn.Module, data: Data) -> Tensor | Features:
-    """The graph's features in the form that the model multiplies fastest."""
+    """Return the features of a graph in the form that is fastest for the model."""
     return Features(data.x) if isinstance(model, Classifier) else data.x
 
 
@@ -280,26 +302,26 @@ def _contents(data: Data) -> list[Tensor]:
 
 
 def check_graphs(train: Data, validation: Data) -> None:
-    """Refuse graphs that can't be trained on, or that would let the answers in."""
+    """Raise `InputError` for graphs that can't be trained on or that leak validation or test nodes."""
     for data, mask in ((train, "train_mask"), (validation, "val_mask")):
         for name in ("x", "edge_index", "y", mask):
             if name not in data or data[name] is None:
                 raise InputError(
                     f"data.{name} is missing: training needs features, edges, labels and the masks of a split, as "
-                    "purigraph.graph.splits.inductive_split gives them."
+                    "returned by purigraph.graph.splits.inductive_split."
                 )
         if not data.x.is_floating_point():
-            raise InputError(f"data.x holds {data.x.dtype}: features must be floating point, as data.x.float() gives.")
+            raise InputError(f"data.x holds {data.x.dtype}: features must be floating point. Use data.x.float().")
         if not data[mask].any():
             raise InputError(f"{mask} is empty: there is nothing to {'train' if data is train else 'validate'} on.")
         unlabelled = int((data.y[data[mask]] < 0).sum())
         if unlabelled:
             raise InputError(
-                f"{unlabelled} nodes of {mask} have a negative label, which means none: take them out of the mask."
+                f"{unlabelled} nodes of {mask} have a negative label, that is, no label: remove them from the mask."
             )
     for mask in MASKS[1:]:
         if mask in train and train[mask].any():
             raise InputError(
                 f"The training graph holds {int(train[mask].sum())} nodes of {mask}: training is inductive and must "
-                "not see them. Make the graphs with purigraph.graph.splits.inductive_split."
+                "not see them. Create the graphs with purigraph.graph.splits.inductive_split."
             )

@@ -1,4 +1,4 @@
-"""Self-training: a first classifier labels what has no label, a second one learns from all of it."""
+"""Self-training: a first classifier labels the unlabelled nodes, and a second one is trained on all nodes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch_geometric.data import Data
 from purigraph.training.run import TrainingResult, features
 from purigraph.training.task import Task
 
-# The second model gets other initial weights than the first one had.
+# Added to the seed, so the second model has other initial weights than the first one.
 SECOND_MODEL = 1_000_003
 
 
 def pseudo_label(model: nn.Module, train: Data) -> Data:
-    """Return a copy of the training graph in which every node has a label: its own, or the one that `model` predicts.
+    """Return a copy of the training graph in which every node has a label: its own, or the prediction of `model`.
 
-    `train_mask` then holds all nodes. The labels of nodes outside of it before are not read.
+    Its `train_mask` contains all nodes. Labels of nodes outside the original `train_mask` are not used.
     """
     was_training = model.training
     model.eval()
@@ -34,9 +34,9 @@ def pseudo_label(model: nn.Module, train: Data) -> Data:
 
 
 def first_labels(task: Task) -> tuple[Data, float]:
-    """Return the training graph with labels for all nodes, and the seconds that took.
+    """Return the training graph with labels for all nodes, and the seconds that it took.
 
-    Nothing is trained if all nodes have a label already.
+    Nothing is trained if all nodes are already labelled.
     """
     if bool(task.train.train_mask.all()):
         return task.train, 0.0
@@ -45,10 +45,10 @@ def first_labels(task: Task) -> tuple[Data, float]:
 
 
 def self_training(task: Task) -> TrainingResult:
-    """Train a first classifier, label the unlabelled training nodes with it, and train the final one on all.
+    """Train a first classifier, label the unlabelled training nodes with it, and train the final one on all nodes.
 
-    As `Gosch et al. (2023) <https://arxiv.org/abs/2306.15427>`_ and the paper do: the two are of one kind, every
-    pseudo-label is taken, and it counts as much as a true one. Validation uses true labels only.
+    As in `Gosch et al. (2023) <https://arxiv.org/abs/2306.15427>`_ and the paper, both classifiers are of the same
+    kind, and every pseudo-label is used, with the same weight as a true label. Validation uses only true labels.
     """
     labelled, seconds = first_labels(task)
     result = replace(task, train=labelled).fit(task.build(task.seed + SECOND_MODEL), "self")

@@ -1,4 +1,4 @@
-"""How classifiers are trained, as data."""
+"""Training settings of classifiers."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from purigraph.settings import Settings, setting
 
 
 class TrainingSettings(Settings):
-    """Training of a classifier; the defaults are those of the paper's text.
+    """Training settings of a classifier; the defaults are those in the text of the paper.
 
-    Its code trains with cross-entropy, mostly without weight decay. Which of them to take was asked of validation nodes
-    alone: on Cora, the best epoch was chosen on one half of them and the accuracy measured on the other, both ways, for
-    GCN, GAT, GPRGNN, APPNP and EvenNet. On average over 5 seeds tanhMargin with a decay of 0.001 is 0.6 ± 0.6 points
-    above cross-entropy without decay, and over 7 seeds 0.2 ± 0.6 above cross-entropy with 0.001: no difference that
-    would speak against the text. (Accuracy on the very nodes that choose the epoch would flatter tanhMargin by
-    another 0.7: it is the loss that comes nearest to accuracy.)
+    The paper's code trains with cross-entropy instead, mostly without weight decay. The two were compared on validation
+    nodes only: on Cora, the best epoch was chosen on one half of them and the accuracy measured on the other, both
+    ways, for GCN, GAT, GPRGNN, APPNP and EvenNet. On average over 5 seeds, tanhMargin with a decay of 0.001 is
+    0.6 ± 0.6 points above cross-entropy without decay, and over 7 seeds 0.2 ± 0.6 points above cross-entropy with a
+    decay of 0.001: no difference that argues against the text. (Accuracy on the same nodes that the epoch is chosen on
+    would favour tanhMargin by another 0.7 points, as it is the loss closest to accuracy.)
     """
 
-    loss: LossName = setting("What is minimised, one of `purigraph.losses.names()`.", default="tanh-margin")
-    learning_rate: float = setting("Of Adam.", default=0.01, gt=0, le=1000)
-    weight_decay: float = setting("Of Adam, on all parameters.", default=0.001, ge=0, le=1000)
-    epochs: int = setting("Training stops after so many epochs at the latest.", default=3000, ge=1)
-    patience: int = setting("Stop after so many epochs without a lower validation loss.", default=200, ge=1)
-    validate_every: int = setting("Validate every so many epochs.", default=1, ge=1)
+    loss: LossName = setting("The loss to minimise, one of `purigraph.losses.names()`.", default="tanh-margin")
+    learning_rate: float = setting("The learning rate of Adam.", default=0.01, gt=0, le=1000)
+    weight_decay: float = setting("The weight decay of Adam, on all parameters.", default=0.001, ge=0, le=1000)
+    epochs: int = setting("The maximum number of epochs.", default=3000, ge=1)
+    patience: int = setting("Stop after this many epochs without a lower validation loss.", default=200, ge=1)
+    validate_every: int = setting("The number of epochs between validations.", default=1, ge=1)
 
 
 class AttackSettings(Settings):
-    """The attack that makes adversarial training graphs; no early stopping, no fine-tuning."""
+    """Settings of the attack in adversarial training, which runs without early stopping and fine-tuning."""
 
-    name: Literal["prbcd", "lrbcd"] = setting("Which attack.", default="prbcd")
+    name: Literal["prbcd", "lrbcd"] = setting("The name of the attack.", default="prbcd")
     epsilon: float = setting("The budget, as a share of the edges at the attacked nodes.", default=0.2, ge=0)
-    epochs: int = setting("Steps of the attack.", default=20, ge=1)
-    block_size: int = setting("Pairs that the attack looks at.", default=1_000_000, ge=1)
+    epochs: int = setting("The number of attack steps.", default=20, ge=1)
+    block_size: int = setting("The number of pairs that the attack considers.", default=1_000_000, ge=1)
     learning_factor: float | None = setting(
-        "Of the attack's learning rate. None: 100 for PRBCD, 20 times that for LRBCD.", default=None, gt=0, le=1e9
+        "The factor of the attack's learning rate. None: 100 for PRBCD, 2000 for LRBCD.", default=None, gt=0, le=1e9
     )
-    loss: LossName = setting("What the attack maximises.", default="tanh-margin")
-    projection: Literal["greedy", "nearest"] = setting("Of LRBCD.", default="greedy")
+    loss: LossName = setting("The loss that the attack maximises.", default="tanh-margin")
+    projection: Literal["greedy", "nearest"] = setting("The projection of LRBCD.", default="greedy")
 
 
 class AdversarialSettings(TrainingSettings):
-    """Adversarial training; the defaults are the paper's."""
+    """Settings of adversarial training; the defaults are those of the paper."""
 
-    clean_epochs: int = setting("Epochs on the clean graph, before the first attack.", default=10, ge=0)
+    clean_epochs: int = setting("The number of epochs on the clean graph, before the first attack.", default=10, ge=0)
     attack: AttackSettings = setting("The attack.", default=AttackSettings())
 
     def clean(self) -> TrainingSettings:
-        """Of the first classifier, which gives the pseudo-labels: without attacks, and with time to converge."""
+        """Return the settings of the first classifier, for pseudo-labels: no attacks, and enough epochs to converge."""
         shared = ("loss", "learning_rate", "weight_decay", "patience")
         return TrainingSettings(**{name: getattr(self, name) for name in shared})
 
 
-#: Adversarial training as the paper does it, and for a machine without a GPU.
+#: Adversarial training as in the paper, and for machines without a GPU.
 PROFILES: dict[str, AdversarialSettings] = {
     "paper": AdversarialSettings(),
     "cpu": AdversarialSettings(

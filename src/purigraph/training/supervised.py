@@ -1,4 +1,4 @@
-"""Training on the labelled nodes alone."""
+"""Training on the labelled nodes only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from purigraph.training.task import Task
 def supervised(task: Task) -> TrainingResult:
     r"""Train a classifier inductively: the training graph holds neither validation nor test nodes.
 
-    Minimises the mean loss over the labelled training nodes with Adam and weight decay, one step per epoch on the
-    whole graph. After every epoch the loss of the validation nodes is measured in the validation graph; the epoch
-    where it is lowest is kept.
+    Minimises the mean loss of the labelled training nodes with Adam and weight decay, with one full-batch step per
+    epoch. After every epoch, the loss of the validation nodes is computed in the validation graph; the epoch with the
+    lowest loss is kept.
     """
     return task.fit(task.build(task.seed), "vanilla")

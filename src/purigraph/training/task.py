@@ -1,4 +1,4 @@
-"""What every regime is given, and what a regime is."""
+"""The input of training regimes (`Task`), and the definition of a regime (`Regime`)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Task:
     """A classifier to train and the graphs to train it on; see `purigraph.training.train`.
 
     Attributes:
-        build: Makes an untrained classifier from a seed.
+        build: Returns an untrained classifier for a seed.
         train: The training graph: x, edge_index, y, train_mask.
         validation: The validation graph: x, edge_index, y, val_mask.
-        settings: Of the training.
-        seed: Of everything random.
+        settings: The training settings.
+        seed: The seed of all randomness.
         checkpoint: The folder of the checkpoints.
         progress: See `purigraph.progress`.
     """
@@ -44,7 +44,7 @@ class Task:
         validation_graph: GraphOfEpoch | None = None,
         first_validation: int = 1,
     ) -> TrainingResult:
-        """Train `model` on the task's graphs, or on those that each epoch is given (see `Run`)."""
+        """Train `model` on the graphs of the task, or on the graphs given for each epoch (see `Run`)."""
         run = Run(
             model,
             self.train,
@@ -60,12 +60,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Regime:
-    """A way to train.
+    """A training regime.
 
     Attributes:
-        run: Called with the task, and with an attack or None if it takes one.
-        settings: The type of its settings.
-        takes_attack: Whether it trains on graphs under attack.
+        run: Called with the task and, if `takes_attack`, with an attack or None.
+        settings: The class of its settings.
+        takes_attack: Whether it trains on attacked graphs.
     """
 
     run: Callable[..., TrainingResult]

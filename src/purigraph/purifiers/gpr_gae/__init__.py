@@ -1,4 +1,4 @@
-"""GPR-GAE: generalized PageRank graph auto-encoder, the paper's purifier."""
+"""GPR-GAE, the purifier of the paper: a generalized PageRank graph auto-encoder."""
 
 from purigraph.purifiers.gpr_gae.model import GPRGAE
 from purigraph.purifiers.gpr_gae.purification import Purification

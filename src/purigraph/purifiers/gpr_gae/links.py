@@ -1,4 +1,4 @@
-"""Link prediction with GPR filters: the pure map (`LinkMap`) and the module of its parameters (`LinkModel`)."""
+"""Link prediction with GPR filters: the pure function (`LinkMap`) and the module with its parameters (`LinkModel`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from purigraph.kernels import Features, all_hops, edge_scores, node_codes
 
 @dataclass(frozen=True)
 class LinkMap:
-    r"""From a weighted graph to link logits (equations 4 to 8 of the paper), with the edge encoder split.
+    r"""Maps a weighted graph to link logits (equations 4 to 8 of the paper), with the edge encoder split in two.
 
     Node encoding, $K+1$ filters over $\tilde A = D^{-1/2} A D^{-1/2}$:
     $$H_k = \sum_{m=0}^{k} \gamma_{k,m} \tilde A^m H^{(0)}, \quad H^{(0)} = X W_n + b_n, \quad \gamma_0 = [1]$$
@@ -27,12 +27,12 @@ class LinkMap:
     Attributes:
         node_weight: (F, Z1) $W_n$, node_bias: (Z1,) $b_n$.
         gamma: (K+1, K+1) lower triangular, or (1, 1) for a GCN encoder.
-        second: the second layer (Z1, Z1), (Z1,) of a GCN encoder, the ablation that has no filters; else None.
-        code_weight: ((K+1) Z1, 2 Z2), $W_e$ as two blocks of columns, so that one product per node gives both
-            P (the node as a source) and Q (as a target).
-        code_constant: (2 Z2,) $b_e$ beside zeros, so that it enters every sum P + Q once.
+        second: The second layer (Z1, Z1), (Z1,) of a GCN encoder, the ablation without filters; otherwise None.
+        code_weight: ((K+1) Z1, 2 Z2), $W_e$ as two blocks of columns, so one product per node gives both P (the node as
+            a source) and Q (the node as a target).
+        code_constant: (2 Z2,) $b_e$ followed by zeros, so it enters every sum P + Q once.
         score_weight: (Z2,) $w_d$, score_bias: () $b_d$.
-        self_loops: normalise with self-loops.
+        self_loops: Whether to normalise with self-loops.
     """
 
     node_weight: Tensor
@@ -46,11 +46,11 @@ class LinkMap:
     self_loops: bool
 
     def embed(self, x: Features, dropout: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
-        """(N, Z1), the initial embeddings $H^{(0)}$."""
+        """Return the initial embeddings $H^{(0)}$, (N, Z1)."""
         return x.linear(self.node_weight, self.node_bias, dropout=dropout, generator=generator)
 
     def encode(self, h: Tensor, graph: PairGraph) -> Tensor:
-        """The hops (M, N, Z1) that the filters mix, from the initial embeddings (N, Z1)."""
+        """Return the hops (M, N, Z1) that the filters combine, from the initial embeddings (N, Z1)."""
         if self.self_loops:
             value, diagonal = graph.normalised_weight_with_loops()
         else:
@@ -62,7 +62,7 @@ class LinkMap:
         return all_hops(torch.addmm(bias, first, weight), graph.csr, value, diagonal, 1)[1:]
 
     def first_filter_codes(self, h: Tensor) -> Tensor | None:
-        """(N, 2 Z2) what filter 0 adds to the codes: it sees no edge, so it is the same in all steps."""
+        """Return the contribution of filter 0 to the codes, (N, 2 Z2): without edges, so the same in all steps."""
         if self.second is not None:
             return None
         return torch.addmm(self.code_constant, functional.elu(h), self.code_weight[: h.shape[1]])
@@ -74,13 +74,13 @@ class LinkMap:
         scored: PairGraph | None = None,
         first_codes: Tensor | None = None,
     ) -> Tensor:
-        """Link logits of both directions, (2, E).
+        """Return the link logits of both directions, (2, E).
 
         Args:
             h: (N, Z1), the initial embeddings.
-            graph: what messages pass over.
-            scored: the pairs to score, on the same nodes; the graph's own when left out.
-            first_codes: the result of `first_filter_codes(h)`, where it is at hand.
+            graph: The graph for message passing.
+            scored: The pairs to score, on the same nodes. Default: those of the graph.
+            first_codes: The result of `first_filter_codes(h)`. Default: computed here.
         """
         hops = self.encode(h, graph)
         gamma, weight, constant = self.gamma, self.code_weight, self.code_constant
@@ -97,14 +97,14 @@ class LinkModel(nn.Module):
     r"""The parameters of a `LinkMap`.
 
     Args:
-        in_channels: F.
-        hops: K.
-        node_channels: Z1.
-        edge_channels: Z2.
-        encoder: "gpr", or "gcn" for a 2-layer GCN in the filters' place.
-        self_loops: normalise with self-loops (a GCN always does).
-        generator: for the initial values. The linear maps start as PyTorch's `Linear` does; the coefficients of
-            filter k uniform in $\pm\sqrt{3/(k+1)}$, divided by the sum of their absolute values.
+        in_channels: F, the number of node features.
+        hops: K, the order of the largest filter.
+        node_channels: Z1, the width of the node encoding.
+        edge_channels: Z2, the width of the edge encoding.
+        encoder: "gpr", or "gcn" for a 2-layer GCN instead of the filters.
+        self_loops: Whether to normalise with self-loops (a GCN always does).
+        generator: The random generator of the initial values. Linear maps are initialised like PyTorch's `Linear`; the
+            coefficients of filter k are uniform in $\pm\sqrt{3/(k+1)}$, divided by the sum of their absolute values.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class LinkModel(nn.Module):
         return self.node_weight.shape[0]
 
     def gamma(self) -> Tensor:
-        """(K+1, K+1) lower triangular: row k holds the coefficients of filter k; filter 0 is fixed."""
+        """Return the coefficients, (K+1, K+1) lower triangular: row k is filter k; filter 0 is fixed."""
         if self.encoder == "gcn":
             return self.node_weight.new_ones(1, 1)
         first = torch.zeros_like(self.coefficients[:1])
@@ -153,7 +153,7 @@ class LinkModel(nn.Module):
         return torch.cat([first, self.coefficients]).tril()
 
     def trainable(self) -> LinkMap:
-        """The map whose gradients reach the parameters."""
+        """Return the map with gradients to the parameters."""
         return LinkMap(
             node_weight=self.node_weight,
             node_bias=self.node_bias,
@@ -167,7 +167,7 @@ class LinkModel(nn.Module):
         )
 
     def frozen(self) -> LinkMap:
-        """The map with its parameters held constant: gradients flow to the graph's weights alone."""
+        """Return the map with constant parameters: gradients flow only to the weights of the graph."""
         live = self.trainable()
         return LinkMap(
             node_weight=live.node_weight.detach(),

@@ -1,4 +1,4 @@
-"""GPR-GAE, the paper's purifier."""
+"""GPR-GAE, the purifier of the paper."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from purigraph.purifiers.gpr_gae.purification import Purification, iterate
 from purigraph.purifiers.gpr_gae.training import FitOptions, FitReport, FitSettings, Training
 from purigraph.settings import setting
 
-# What the steps of one purification may keep for the backward pass before each is computed again instead.
+# The memory that the steps of one purification may take for the backward pass; above it, each step is recomputed.
 _LEAN_ABOVE_BYTES = 1 << 30
-# The constant share of the codes is kept between steps up to this size; beyond, memory is worth more than 1/8 of time.
+# The constant part of the codes is kept between steps up to this size; above it, saving 1/8 of the time is not worth
+# the memory.
 _KEEP_FIRST_CODES_BYTES = 1 << 30
 
 
@@ -32,34 +33,32 @@ _KEEP_FIRST_CODES_BYTES = 1 << 30
 class GPRGAE(Purifier):
     r"""Graph auto-encoder with generalized PageRank filters that restores a graph's clean structure.
 
-    It learns without labels, from a trusted graph, to tell that graph's edges from injected ones; then it gives every
-    edge of any later version of the graph a weight in [0, 1] by a few converging steps
+    It is trained without labels on a trusted graph to distinguish the graph's edges from injected ones. Afterwards, it
+    gives every edge of any later version of the graph a weight in [0, 1] by a few converging steps
     $A^{(t+1)} = A^{(t)} + \alpha (f_\theta(A^{(t)}, X) - A^{(t)})$.
 
     Reference: "Self-supervised Adversarial Purification for Graph Neural Networks", ICML 2025.
 
     Shapes:
-        `purifier(data)`: a `Data` with x (N, F), edge_index (2, M), and edge_weight (M,) if any -> a new `Data`.
+        `purifier(data)`: `Data` with x (N, F), edge_index (2, M) and, optionally, edge_weight (M,) -> new `Data`.
         `purifier(x, edge_index, edge_weight=None)`: -> (M,), differentiable in edge_weight.
     """
 
-    in_channels: int | None = setting(
-        "F, the number of node features; None until `fit` has seen some.", default=None, ge=1
-    )
+    in_channels: int | None = setting("F, the number of node features. None: set by `fit`.", default=None, ge=1)
     hops: int = setting("K, the order of the largest of the K+1 filters.", default=7, ge=1)
     node_channels: int = setting("Z1, the width of the node encoding.", default=128, ge=1)
     edge_channels: int = setting("Z2, the width of the edge encoding.", default=512, ge=1)
-    dropout: float = setting("The share of the features that is dropped in training.", default=0.7, ge=0, lt=1)
+    dropout: float = setting("The dropout rate of the features in training.", default=0.7, ge=0, lt=1)
     encoder: Literal["gpr", "gcn"] = setting(
-        '"gcn" puts a 2-layer GCN in place of the filters (the paper\'s ablation).', default="gpr"
+        '"gcn" uses a 2-layer GCN instead of the filters (the paper\'s ablation).', default="gpr"
     )
     self_loops: bool = setting("Normalise the adjacency with self-loops (ablation).", default=False)
     alpha: float = setting("The step size.", default=1.0, gt=0, le=1)
-    tolerance: float = setting("tau; purification stops when the relative change is at most this.", default=1e-3, ge=0)
-    max_steps: int = setting("Purification stops after so many steps at the latest.", default=5, ge=1)
+    tolerance: float = setting("tau, the relative change at which purification stops.", default=1e-3, ge=0)
+    max_steps: int = setting("The maximum number of purification steps.", default=5, ge=1)
     threshold: float | None = setting(
-        "Cut the result there: weights of 0 below and 1 from it on (the ablation has max_steps=1, threshold=0.1). None "
-        "keeps the weights.",
+        "Set weights below this to 0 and all others to 1 (the ablation uses max_steps=1, threshold=0.1). None keeps "
+        "the weights.",
         default=None,
         ge=0,
         le=1,
@@ -77,7 +76,7 @@ class GPRGAE(Purifier):
             self.reset(self.in_channels, torch.Generator().manual_seed(0))
 
     def reset(self, in_channels: int, generator: torch.Generator) -> LinkModel:
-        """Make the parameters anew for `in_channels` features, with random initial values."""
+        """Reset the parameters to random initial values for `in_channels` features."""
         self._settings = self._settings.replace(in_channels=in_channels)
         self._report, self.provenance = None, None
         self.links = LinkModel(
@@ -94,17 +93,17 @@ class GPRGAE(Purifier):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether `fit` has run, here or before it was saved; otherwise its weights are random."""
+        """Whether it has been fitted, here or before it was saved; otherwise its weights are random."""
         return self.provenance is not None
 
     @property
     def report(self) -> FitReport | None:
-        """How the training went, also of a loaded purifier; None if it is not known."""
+        """Return the report of the training, also for a loaded purifier; None if it is unknown."""
         if self._report is None and self.provenance is not None:
             self._report = FitReport.of_record(self.provenance)
         return self._report
 
-    def fit(  # type: ignore[override]  # its settings are known: editors complete them
+    def fit(  # type: ignore[override]  # typed settings, so editors can complete them
         self,
         data: Data,
         *,
@@ -114,19 +113,21 @@ class GPRGAE(Purifier):
         progress: bool | None = None,
         **settings: Unpack[FitOptions],
     ) -> GPRGAE:
-        """Learn what the edges of a trusted graph look like. Labels and masks are never read.
+        """Learn what the edges of a trusted graph look like. Labels and masks are not used.
 
         Args:
-            data: x, edge_index, edge_weight if any. Without `validation`, a share of its nodes is held out: the model
-                trains on the graph without them and its best epoch is chosen on the edges that touch them.
-            validation: The larger graph of an inductive split, whose further nodes (by `n_id`) play that part.
-            seed: For initial values, perturbed graphs and dropout: the same seed gives the same bits.
-            checkpoint: A folder to keep the run's state in; an interrupted run resumes from it, bit-identically.
-            progress: Show loss, AUC, AP and the time left. Default: only if it takes long.
+            data: A trusted graph: x, edge_index and, optionally, edge_weight. Without `validation`, a share of its
+                nodes is held out: the model trains on the graph without them, and its best epoch is chosen on the edges
+                that touch them.
+            validation: The larger graph of an inductive split; its additional nodes (by `n_id`) are used for validation
+                instead of held-out ones.
+            seed: The seed of initial values, perturbed graphs and dropout; results are bit-identical for the same seed.
+            checkpoint: The folder for the state of the run; an interrupted run resumes from it, bit-identically.
+            progress: Whether to show loss, AUC, AP and the time left. Default: only if it takes long.
             **settings: See `FitSettings`: epochs, injection, masking, ...
 
         Returns:
-            Itself; `report` says how the training went.
+            The purifier itself; see `report` for how the training went.
         """
         return super().fit(data, validation=validation, seed=seed, checkpoint=checkpoint, progress=progress, **settings)
 
@@ -144,14 +145,14 @@ class GPRGAE(Purifier):
         self._report, self.provenance = report, report.record()
 
     def summary(self) -> str:
-        """Return a sentence that says how `fit` went."""
+        """Return a sentence that summarises the last `fit`."""
         report = self.report
         if report is None:
             return "It is not known how this GPRGAE was trained."
         took = "" if report.seconds is None else f" in {report.seconds:.0f} s"
         return (
             f"Trained {report.epochs_run} epochs{took}; best epoch {report.best_epoch}: AUC {report.auc:.4f}, AP "
-            f"{report.ap:.4f} for true against injected edges of unseen nodes."
+            f"{report.ap:.4f} for original against injected edges of unseen nodes."
         )
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -160,11 +161,11 @@ class GPRGAE(Purifier):
         super().save_pretrained(folder)
 
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
-        """The graph with purified weights (see `Purifier`)."""
+        """Return the graph with purified weights (see `Purifier`)."""
         return self.trace(x, graph).graph
 
     def purify_parts(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
-        r"""Purify edges that are there in part (see `Purifier`): every step is $\pi \odot f_\theta(A^{(t)})$."""
+        r"""Purify partially present edges (see `Purifier`): every step is $\pi \odot f_\theta(A^{(t)})$."""
         return self.trace(x, graph, presence=presence).graph
 
     def trace(
@@ -180,18 +181,19 @@ class GPRGAE(Purifier):
         history: bool = False,
         presence: Tensor | None = None,
     ) -> Purification:
-        """Purify and tell how it went.
+        """Purify a graph and return the result with its history.
 
         Args:
-            x: (N, F), or a `Data` that holds all.
-            graph: a `PairGraph` or anything that can become one.
-            alpha: Default: the purifier's own.
-            tolerance: Default: the purifier's own.
-            max_steps: Default: the purifier's own.
-            edge_batch: score so many edges at a time (with equal results), for less memory on very large graphs.
-            lean: under autograd, compute every step again in the backward pass; chosen by size when left out.
-            history: keep the weights of every step.
-            presence: (E,) in [0, 1], to what share every pair is there (see `Purifier.relaxed`).
+            x: (N, F), the node features, or a `Data` with features and edges.
+            graph: A `PairGraph` or anything that can be converted to one.
+            alpha: The step size. Default: the purifier's setting.
+            tolerance: The relative change at which to stop. Default: the purifier's setting.
+            max_steps: The maximum number of steps. Default: the purifier's setting.
+            edge_batch: The number of edges to score at a time, to save memory on very large graphs; the result is the
+                same. Default: all.
+            lean: Whether to recompute every step in the backward pass. Default: chosen by size.
+            history: Whether to keep the weights of every step.
+            presence: (E,) in [0, 1], to what degree every edge is present (see `Purifier.relaxed`). Default: ones.
         """
         if isinstance(x, Data):
             graph, x = as_pair_graph(x), x.x
@@ -229,15 +231,15 @@ class GPRGAE(Purifier):
         return result
 
     def score_edges(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
-        """The link probability of any node pairs, edges or not, in the light of a graph.
+        """Return the link probability of any node pairs, edges or not, given a graph.
 
         Args:
-            x: (N, F).
-            graph: what messages pass over.
+            x: (N, F), the node features.
+            graph: The graph for message passing.
             edge_index: (2, M), undirected pairs.
 
         Returns:
-            (M,) in [0, 1]; both directions of a pair get the same.
+            (M,) in [0, 1]; both directions of a pair have the same probability.
         """
         links = self._built().frozen()
         graph = as_pair_graph(graph)
@@ -249,9 +251,9 @@ class GPRGAE(Purifier):
         return entries.spread(probability)
 
     def with_settings(self, **changes: Any) -> GPRGAE:
-        """The same trained purifier with other purification settings (alpha, tolerance, max_steps, threshold).
+        """Return the same trained purifier with other purification settings (alpha, tolerance, max_steps, threshold).
 
-        The parameters are shared, so that nothing is copied.
+        The parameters are shared, not copied.
         """
         fixed = {"in_channels", "hops", "node_channels", "edge_channels", "encoder", "self_loops"} & changes.keys()
         if fixed:
@@ -262,7 +264,7 @@ class GPRGAE(Purifier):
         return other
 
     def variants(self) -> Mapping[str, Purifier]:
-        """Return the same purifier with fewer and with more steps."""
+        """Return this purifier with fewer and with more steps."""
         return {
             "fewer-steps": self.with_settings(max_steps=max(self.max_steps // 2, 1)),
             "more-steps": self.with_settings(max_steps=2 * self.max_steps),
@@ -274,7 +276,7 @@ class GPRGAE(Purifier):
         return self.links
 
     def _prepare(self, x: Tensor, links: LinkMap) -> Constants:
-        """What does not depend on the edges: the embeddings and the first filter's share of the codes."""
+        """Return what does not depend on the edges: the embeddings and the contribution of filter 0 to the codes."""
         if x.dim() != 2 or x.shape[1] != len(links.node_weight):
             raise InputError(
                 f"This purifier was trained on {len(links.node_weight)} features per node; x has shape "
@@ -293,14 +295,14 @@ class GPRGAE(Purifier):
 
 
 def _cut(weight: Tensor, threshold: float, presence: Tensor | None) -> Tensor:
-    """0 or 1 for what is below or above the threshold; times its presence."""
+    """Return 0 for weights below the threshold and 1 for all others, multiplied by their presence."""
     if presence is None:
         return weight >= threshold
     return presence * (weight.detach() >= threshold * presence.detach())
 
 
 def _predict(links: LinkMap, h: Tensor, graph: PairGraph, first_codes: Tensor | None, edge_batch: int | None) -> Tensor:
-    r"""$f_\theta$: the predicted weight of every pair, (E,)."""
+    r"""Return $f_\theta$, the predicted weight of every pair, (E,)."""
     if edge_batch is None or edge_batch >= graph.num_pairs:
         return links.logits(h, graph, None, first_codes).sigmoid().mean(0)
     parts = [
@@ -314,5 +316,5 @@ Constants = tuple[Tensor, Tensor | None]
 
 
 def _state(links: LinkModel) -> object:
-    """Changes whenever the parameters are written to or replaced."""
+    """Return a value that changes whenever the parameters are modified or replaced."""
     return [(id(p), p._version, p.dtype, p.device) for p in links.parameters()]

@@ -14,12 +14,12 @@ def perturb(
     r"""Sample a perturbed graph.
 
     Args:
-        graph: the original.
+        graph: The original graph.
         injection: p; round(p E) undirected edges are added.
         masking: q; round(q E) original and round(q E_inject) injected edges are masked.
-        reweighting: $\eta$; the weights left are multiplied by draws from $[1/\eta, 1]$. The paper's
-            $[\beta, \beta\eta]$ leaves $\beta$ free, as the normalisation removes it; this choice stays in [0, 1].
-        generator: on the CPU.
+        reweighting: $\eta$; the remaining weights are multiplied by samples from $[1/\eta, 1]$. The paper's
+            $[\beta, \beta\eta]$ leaves $\beta$ free, as the normalisation cancels it; this choice stays in [0, 1].
+        generator: A random generator on the CPU.
     """
     perturbed = inject(graph, round(injection * graph.num_pairs), generator)
     weight = perturbed.graph.weight.clone()

@@ -18,13 +18,13 @@ from purigraph.graph import PairGraph
 
 @dataclass
 class Purification:
-    """A purified graph and how it came to be.
+    """A purified graph and the history of its purification.
 
     Attributes:
-        graph: the result.
-        weights: (E,) before the first step and after each one; empty unless the history was asked for.
-        relative_change: the norm of every step's direction over the norm of the weights before it.
-        converged: whether the last change was within the tolerance.
+        graph: The result.
+        weights: (E,) before the first step and after each step; empty unless the history was requested.
+        relative_change: For every step, the norm of its direction divided by the norm of the weights before it.
+        converged: Whether the last change was within the tolerance.
     """
 
     graph: PairGraph
@@ -44,19 +44,19 @@ def iterate(
     lean: bool,
     history: bool,
 ) -> Purification:
-    """Apply `step`, a map from weights (E,) to predicted weights (E,), until it changes little.
+    """Apply `step`, a map from weights (E,) to predicted weights (E,), until the weights converge.
 
     Args:
         step: $f_\\theta$ on the graph's pairs.
         graph: $A^{(0)}$.
-        presence: $\\pi$ (E,) in [0, 1], to what share every pair is there; as a whole when left out. A step is then
-            $\\pi \\odot f_\\theta$: what is not there can't come back.
-        alpha: the step size.
-        tolerance: $\\tau$.
-        max_steps: at most so many steps.
-        lean: under autograd, keep only the weights between steps and compute every step again in the backward pass:
-            memory then does not grow with the number of steps.
-        history: keep the weights of all steps.
+        presence: $\\pi$ (E,) in [0, 1], to what degree every edge is present. A step is then $\\pi \\odot f_\\theta$,
+            so absent edges stay absent. Default: ones.
+        alpha: The step size.
+        tolerance: $\\tau$, the relative change at which to stop.
+        max_steps: The maximum number of steps.
+        lean: Whether to keep only the weights between steps and recompute every step in the backward pass, so memory
+            does not grow with the number of steps.
+        history: Whether to keep the weights of all steps.
     """
     weight = graph.weight
     result = Purification(graph)
@@ -83,7 +83,10 @@ def iterate(
 
 
 def _relative_norm(delta: Tensor, weight: Tensor) -> float:
-    """Both matrices are symmetric with each pair twice: the factors cancel. No change of nothing is 0."""
+    """Return |delta| / |weight|, and 0 if both are 0.
+
+    Both matrices are symmetric and contain each pair twice, so the factors cancel.
+    """
     change, size = float(delta.norm()), float(weight.norm())
     if size > 0:
         return change / size

@@ -1,4 +1,4 @@
-"""Self-supervised training of GPR-GAE: restore a trusted graph from random perturbations of it."""
+"""Self-supervised training of GPR-GAE: restoring a trusted graph from random perturbations of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch.nn import functional
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
+from purigraph.checkpoint_layout import Entry, Layout, adam_entries, is_count, is_number
 from purigraph.checkpoints import (
     Checkpointer,
     State,
@@ -44,29 +45,31 @@ _COUNTERS = ("epochs_run", "best_epoch", "auc", "ap", "best_auc", "best_ap")
 
 
 class FitSettings(Settings):
-    """How a GPR-GAE is trained; the paper's symbols in brackets."""
+    """Training settings of GPR-GAE, with the paper's symbols in brackets."""
 
-    epochs: int = setting("How many epochs.", default=2000, ge=1)
-    injection: float = setting("[p] Injected edges per edge, in undirected pairs.", default=1.5, gt=0)
-    masking: float = setting("[q] The share of edges that is masked.", default=0.2, ge=0, lt=1)
-    reweighting: float = setting("[eta] Weights are drawn from [1/eta, 1]; 1 switches it off.", default=3.0, ge=1)
+    epochs: int = setting("The number of epochs.", default=2000, ge=1)
+    injection: float = setting("[p] The number of injected edges per edge, both undirected.", default=1.5, gt=0)
+    masking: float = setting("[q] The share of masked edges.", default=0.2, ge=0, lt=1)
+    reweighting: float = setting("[eta] Weights are sampled from [1/eta, 1]; 1 disables it.", default=3.0, ge=1)
     symmetry: float = setting("[delta] The weight of the symmetry loss.", default=0.2, ge=0)
     symmetry_passes: Literal[1, 2] = setting(
-        "With 2, each direction comes from a pass with its own dropout mask.", default=1
+        "The number of forward passes. With 2, each direction has its own dropout mask.", default=1
     )
-    learning_rate: float = setting("Of Adam.", default=0.01, gt=0, le=1000)
-    weight_decay: float = setting("Of Adam.", default=1e-4, ge=0, le=1000)
+    learning_rate: float = setting("The learning rate of Adam.", default=0.01, gt=0, le=1000)
+    weight_decay: float = setting("The weight decay of Adam.", default=1e-4, ge=0, le=1000)
     batch_ratio: float | None = setting(
-        "The share of pairs in every epoch's loss, for large graphs. None takes all.", default=None, gt=0, le=1
+        "The share of pairs in the loss of every epoch, for large graphs. None uses all.", default=None, gt=0, le=1
     )
-    validation_sets: int = setting("How many perturbed graphs the best epoch is chosen on.", default=10, ge=1)
+    validation_sets: int = setting("The number of perturbed graphs that the best epoch is chosen on.", default=10, ge=1)
     validation_injection: float = setting(
-        "Validation set i gets i times this share of injected pairs.", default=0.3, gt=0
+        "The share of injected pairs in validation set i is i times this.", default=0.3, gt=0
     )
-    validate_every: int = setting("Validate every so many epochs.", default=3, ge=1)
-    holdout: float = setting("The share of nodes held out if no validation graph is given.", default=0.1, gt=0, lt=1)
+    validate_every: int = setting("The number of epochs between validations.", default=3, ge=1)
+    holdout: float = setting("The share of nodes held out if there is no validation graph.", default=0.1, gt=0, lt=1)
     patience: int | None = setting(
-        "Stop after so many epochs without a better validation score. None never stops early.", default=None, ge=1
+        "Stop after this many epochs without a better validation score. None disables early stopping.",
+        default=None,
+        ge=1,
     )
 
 
@@ -91,9 +94,9 @@ class FitOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class FitReport:
-    """How a training went; `score` is mean AUC + mean AP over the validation sets at the best epoch.
+    """The report of a training; `score` is mean AUC + mean AP over the validation sets at the best epoch.
 
-    `seconds` is the time of the whole run, earlier parts of an interrupted one included; None for a loaded purifier.
+    `seconds` is the time of the whole run, including the time before an interruption; None for a loaded purifier.
     """
 
     best_epoch: int
@@ -106,17 +109,17 @@ class FitReport:
 
     @property
     def score(self) -> float:
-        """What the best epoch was chosen by."""
+        """Return the score that the best epoch was chosen by."""
         return self.auc + self.ap
 
     def record(self) -> dict[str, Any]:
-        """Return what is saved beside the model, so that a file says where it comes from."""
+        """Return the record that is saved with the model, which documents its origin."""
         values = {name: getattr(self, name) for name in ("best_epoch", "auc", "ap", "epochs_run", "seed")}
         return {**values, "settings": self.settings.to_json(), "purigraph_version": __version__}
 
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> FitReport | None:
-        """Return the report that a record was made from; None if it is not such a record."""
+        """Return the report that a record was made from, or None if it is not such a record."""
         names = ("best_epoch", "auc", "ap", "epochs_run", "seed")
         if not isinstance(record.get("settings"), dict) or not all(name in record for name in names):
             return None
@@ -126,7 +129,7 @@ class FitReport:
 
 @dataclass(frozen=True)
 class _ValidationSet:
-    """A perturbed validation graph and the pairs that count in it, the true ones first marked."""
+    """A perturbed validation graph, the pairs to score in it, and which of them are original edges."""
 
     graph: PairGraph
     scored: PairGraph
@@ -142,14 +145,14 @@ class _Task:
 
 
 class Training:
-    """One training run: everything that changes from epoch to epoch, and its checkpoint.
+    """One training run: its state and its checkpoint.
 
     Args:
-        model: whose parameters are made anew and trained.
-        data: the training graph (see `GPRGAE.fit`).
-        validation: the validation graph, or None to hold out nodes of `data`.
-        settings: how to train.
-        seed: of everything random.
+        model: The model; its parameters are reset and trained.
+        data: The training graph (see `GPRGAE.fit`).
+        validation: The validation graph. Default: nodes of `data` are held out.
+        settings: The training settings. Default: `FitSettings()`.
+        seed: The seed of all randomness.
     """
 
     def __init__(
@@ -180,17 +183,17 @@ class Training:
         self.best_state = _copy(self.links)
 
     def complete(self, checkpoint: str | Path | None, progress: bool | None) -> FitReport:
-        """Run to the end, from the checkpoint if there is one, and leave the model at its best validation epoch."""
+        """Run to the end, resuming from a checkpoint if there is one; restore the best validation epoch."""
         keeper = Checkpointer(checkpoint, "fit", self.purpose)
         self.resume(keeper)
         with show_progress("GPR-GAE", self.settings.epochs, progress) as report:
             while not self.finished:
                 loss = self.epoch()
                 report.update(self.epochs_run, loss=loss, AUC=self.auc, AP=self.ap)
-                # Between epochs only: in the middle of one, parameters and random draws belong to different epochs.
+                # Only between epochs: within one, the parameters and the random state belong to different epochs.
                 keeper.offer(self.state)
         keeper.save(self.state())
-        if self.best_epoch == 0:  # fewer epochs than `validate_every`
+        if self.best_epoch == 0:  # there were fewer epochs than `validate_every`
             self.validate()
         self.links.load_state_dict(self.best_state)
         self.optimizer.zero_grad()
@@ -200,13 +203,13 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done, or no better one is expected."""
+        """Whether all epochs are done or training has stopped early."""
         patience = self.settings.patience
         stale = patience is not None and self.epochs_run - self.best_epoch >= patience
         return self.epochs_run >= self.settings.epochs or stale
 
     def epoch(self) -> float:
-        """Train on one perturbed graph; validate when it is time. Returns the loss."""
+        """Train on one perturbed graph, validate if due, and return the loss."""
         settings, task = self.settings, self.task
         perturbed = perturb(task.graph, settings.injection, settings.masking, settings.reweighting, self.generator)
         loss = _loss(self.links.trainable(), task.features, perturbed, settings, self.dropout, self.generator)
@@ -225,14 +228,14 @@ class Training:
         return value
 
     def validate(self) -> None:
-        """Score the model as it is and remember it if it is the best so far."""
+        """Score the current model and keep a copy if it is the best so far."""
         self.auc, self.ap = _validation_scores(self.links.frozen(), self.task)
         if self.best_epoch == 0 or self.auc + self.ap > self.best_auc + self.best_ap:
             self.best_auc, self.best_ap, self.best_epoch = self.auc, self.ap, self.epochs_run
             self.best_state = _copy(self.links)
 
     def state(self) -> State:
-        """Return everything that is needed to continue."""
+        """Return everything that is needed to resume."""
         tensors = {
             **with_prefix("model", self.links.state_dict()),
             **with_prefix("best", self.best_state),
@@ -242,21 +245,31 @@ class Training:
         return State(tensors, {name: getattr(self, name) for name in _COUNTERS})
 
     def resume(self, keeper: Checkpointer) -> None:
-        """Continue from the checkpoint of this very run, if there is one."""
-        found = keeper.resume()
+        """Resume from the checkpoint of this run, if there is one."""
+        found = keeper.resume(self._layout())
         if found is None:
             return
         if found.values["epochs_run"] > self.settings.epochs:
             raise InputError(
-                f"{keeper.path} is the checkpoint of {found.values['epochs_run']} epochs already, more than the "
-                f"{self.settings.epochs} asked for: give at least as many, or another folder to start again."
+                f"{keeper.path} is a checkpoint of {found.values['epochs_run']} epochs already, more than the "
+                f"requested {self.settings.epochs}: request at least as many, or use another folder to start again."
             )
-        self.links.load_state_dict(without_prefix("model", found.tensors))
-        self.best_state = without_prefix("best", found.tensors)
-        restore_optimizer(self.optimizer, found.tensors)
-        self.generator.set_state(found.tensors["generator"])
+        with keeper.restoring():
+            self.links.load_state_dict(without_prefix("model", found.tensors))
+            self.best_state = without_prefix("best", found.tensors)
+            restore_optimizer(self.optimizer, found.tensors)
+            self.generator.set_state(found.tensors["generator"])
+            if found.values["best_epoch"] > found.values["epochs_run"]:
+                raise ValueError("its epochs contradict each other")
         for name in _COUNTERS:
             setattr(self, name, found.values[name])
+
+    def _layout(self) -> Layout:
+        """Return what a state of this run looks like, whatever the epoch."""
+        state = self.state()
+        expected = {name: Entry.like(one) for name, one in state.tensors.items() if not name.startswith("optimizer/")}
+        checks = {name: is_count if isinstance(value, int) else is_number for name, value in state.values.items()}
+        return Layout(expected, checks, adam_entries(self.optimizer))
 
 
 def _loss(
@@ -267,10 +280,11 @@ def _loss(
     dropout: float,
     generator: torch.Generator,
 ) -> Tensor:
-    r"""$\mathcal{L}_{restore} + \delta \mathcal{L}_{sym}$.
+    r"""Return $\mathcal{L}_{restore} + \delta \mathcal{L}_{sym}$.
 
-    Restoration is binary cross-entropy on the averaged score, original edges towards 1, injected ones towards 0, each
-    averaged over its own set; symmetry the mean squared difference of the two directions.
+    The restoration loss is the binary cross-entropy of the averaged score, with target 1 for original and 0 for
+    injected edges, each averaged over its own set; the symmetry loss is the mean squared difference between the two
+    directions.
     """
     scored, is_original = _batch(perturbed, settings.batch_ratio, generator)
     forward, backward = links.logits(links.embed(features, dropout, generator), perturbed.graph, scored).sigmoid()
@@ -287,7 +301,7 @@ def _loss(
 def _batch(
     perturbed: PerturbedGraph, ratio: float | None, generator: torch.Generator
 ) -> tuple[PairGraph | None, Tensor]:
-    """The pairs in this epoch's loss: all of them (None: the graph's own), or a share of either kind."""
+    """Return the pairs in this epoch's loss: all of them (None, for those of the graph), or a share of each kind."""
     if ratio is None:
         return None, perturbed.is_original
     parts = []
@@ -301,7 +315,7 @@ def _batch(
 
 @torch.no_grad()
 def _validation_scores(links: LinkMap, task: _Task) -> tuple[float, float]:
-    """Mean AUC and mean AP over the validation sets."""
+    """Return the mean AUC and mean AP over the validation sets."""
     h = links.embed(task.validation_features)
     first_codes = links.first_filter_codes(h)
     scores = []
@@ -344,13 +358,13 @@ def _prepare(
     if graph.num_pairs == 0 or needed == 0:
         raise InputError(
             f"The training graph has {graph.num_pairs} edges: too few to learn from. Hold out fewer nodes "
-            "(holdout=...), or give a larger graph."
+            "(holdout=...), or use a larger graph."
         )
     counted = _touching(whole, held_out)
     if not counted.any():
         raise InputError(
-            "No edge touches a validation node, so no epoch could be preferred to another: hold out more nodes "
-            "(holdout=...), or give a larger validation graph."
+            "No edge touches a validation node, so the best epoch can't be chosen: hold out more nodes "
+            "(holdout=...), or use a larger validation graph."
         )
     sets = []
     for index in range(1, settings.validation_sets + 1):
@@ -364,7 +378,7 @@ def _prepare(
 
 
 def _further_nodes(data: Data, validation: Data) -> Tensor:
-    """The nodes of the validation graph that the training graph has not, by `n_id`; all where that is unknown."""
+    """Return the validation nodes that are not in the training graph, by `n_id`; all nodes if there is no `n_id`."""
     everything = torch.arange(validation.num_nodes)
     if "n_id" not in data or "n_id" not in validation:
         return everything
@@ -378,14 +392,14 @@ def _touching(graph: PairGraph, nodes: Tensor) -> Tensor:
 
 
 def _copy(links: LinkModel) -> dict[str, Tensor]:
-    """A copy that later optimizer steps can't reach."""
+    """Return a copy of the parameters that later optimizer steps do not change."""
     return {name: value.detach().clone() for name, value in links.state_dict().items()}
 
 
 def _purpose(
     task: _Task, features: list[Tensor], settings: FitSettings, dropout: float, seed: int, links: LinkModel
 ) -> str:
-    """Names a run: a checkpoint goes on only where settings, seed, shapes, graphs and features are the same."""
+    """Identify a run: it resumes only with the same settings, seed, shapes, graphs and features."""
     shapes = {name: list(value.shape) for name, value in links.state_dict().items()}
     fixed = settings.model_dump(exclude={"epochs", "patience"})
     text = json.dumps([fixed, dropout, seed, shapes, __version__], sort_keys=True)

@@ -24,6 +24,7 @@ from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.nodes import read_targets
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
+from purigraph.kernels.feature_matrix import read_features
 from purigraph.losses import LossName
 from purigraph.model_checks import refuse_caches
 from purigraph.registry import Components
@@ -104,8 +105,25 @@ class Attack(Configured, ABC):
             UnsupportedModelError: If the model can't be attacked this way: a layer caches the first graph that it sees,
                 or no gradient flows back to the edges.
         """
+        with torch.inference_mode(False):  # in that mode, there would be no gradients
+            return self._find(model, data, budget, targets, labels, start, seed, restarts, checkpoint, progress)
+
+    def _find(
+        self,
+        model: Model,
+        data: Input,
+        budget: Budget | int,
+        targets: Tensor | None,
+        labels: Tensor | None,
+        start: Perturbation | None,
+        seed: int,
+        restarts: int,
+        checkpoint: str | Path | None,
+        progress: bool | None,
+    ) -> Perturbation:
+        """Do the work of a call; see `__call__`."""
         refuse_caches(model)
-        x, graph = _read(data)
+        x, graph = read_input(data)
         nodes, known = (tensor.to(graph.device) for tensor in read_targets(data, targets, labels, graph.num_nodes))
         seed = read_seed(seed)
         if not isinstance(restarts, int) or restarts < 1:
@@ -192,8 +210,12 @@ class Attack(Configured, ABC):
 registry: Components[Attack] = Components("attack", "purigraph.attacks")
 
 
-def _read(data: Input) -> tuple[Any, PairGraph]:
-    """Return the features and the graph, on the features' device and with their dtype."""
+def read_input(data: Input) -> tuple[Any, PairGraph]:
+    """Return the features and the graph, on the features' device and with their dtype.
+
+    Raises:
+        InputError: If there are none, if they don't belong together, or if a feature is not finite.
+    """
     if isinstance(data, Data):
         x, graph = data.x, read_data(data)[0]
         if x is None:
@@ -203,8 +225,11 @@ def _read(data: Input) -> tuple[Any, PairGraph]:
     else:
         raise InputError(f"data must be a PyG Data or a tuple (x, graph), not a {type(data).__name__}.")
     if isinstance(x, Tensor):
-        if x.shape[0] != graph.num_nodes:
-            raise InputError(f"x has {x.shape[0]} rows, but the graph has {graph.num_nodes} nodes.")
+        if x.shape[:1] != (graph.num_nodes,):
+            raise InputError(f"x has the shape {tuple(x.shape)}, but the graph has {graph.num_nodes} nodes.")
+        # Not converted: what dtype a model takes is its own affair, and integers may be the indices of embeddings.
+        if x.dim() == 2 and x.is_floating_point():
+            x = read_features(x, dtype=x.dtype)
         dtype = x.dtype if x.is_floating_point() else graph.weight.dtype
         graph = graph.to(x.device)
         graph = graph.with_weight(graph.weight.detach().to(dtype))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from purigraph.errors import GraphError
 from purigraph.graph.edge_structure import structure_of
+from purigraph.graph.edge_weights import LARGEST_WEIGHT, check_weight_form, check_weight_range
 from purigraph.graph.pair_graph import inverse_sqrt
 
 
@@ -20,7 +20,7 @@ class Edges:
 
     Args:
         edge_index: (2, M) integer, sources and targets. It is ordered once per tensor (see `structure_of`).
-        edge_weight: (M,) floating point, not negative. Default: ones.
+        edge_weight: (M,) floating point, not negative and at most 1e15. Default: ones.
         num_nodes: N.
         dtype: Of the weights.
 
@@ -29,19 +29,17 @@ class Edges:
         weight: (M,) in the order of the pattern's entries; 0 for self-loops.
 
     Raises:
-        GraphError: If the shapes don't fit or a node does not exist.
+        GraphError: If the shapes don't fit, a node does not exist, or a weight is not finite or too large.
     """
 
     def __init__(self, edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, dtype: torch.dtype) -> None:
         self.pattern, order, is_edge = structure_of(edge_index, num_nodes).by_target
         if edge_weight is None:
             given = torch.ones(len(order), dtype=dtype, device=order.device)
-        elif edge_weight.shape != order.shape:
-            raise GraphError(
-                f"edge_weight must have one entry per column of edge_index, shape ({len(order)},), "
-                f"not {tuple(edge_weight.shape)}."
-            )
         else:
+            check_weight_form(edge_weight, len(order))
+            # Slightly negative weights are left to the caller: numerical derivatives at 0 need them.
+            check_weight_range(edge_weight, lowest=-LARGEST_WEIGHT)
             given = edge_weight.to(dtype).index_select(0, order)
         self.weight = given if is_edge is None else given * is_edge
 

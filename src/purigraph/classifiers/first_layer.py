@@ -9,6 +9,7 @@ from torch.nn import functional
 from purigraph.classifiers.base import NodeFeatures
 from purigraph.errors import InputError
 from purigraph.kernels import Features
+from purigraph.kernels.feature_matrix import LARGEST_FEATURE, check_range, read_features
 from purigraph.memo import Memo
 
 # What a frozen layer gives is kept where it is smaller than this.
@@ -36,6 +37,8 @@ class FirstLayer(nn.Linear):
 
     def forward(self, x: NodeFeatures) -> Tensor:
         """Shapes: (N, F) gives (N, Z)."""
+        if not isinstance(x, Features) and (not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point()):
+            x = read_features(x, dtype=self.weight.dtype)
         width = x.num_features if isinstance(x, Features) else x.shape[-1]
         if width != self.in_features:
             raise InputError(f"x has {width} features, but the model was built for {self.in_features}.")
@@ -51,21 +54,37 @@ class FirstLayer(nn.Linear):
         if x.layout == torch.strided:
             return self._dense(x, dropout)
         product: Tensor = torch.sparse.mm(_sparse_dropout(x, dropout), self.weight.t())
+        _check_product(product, x)
         return product if self.bias is None else product + self.bias
 
     def _dense(self, x: Tensor, dropout: float) -> Tensor:
         parameters = [self.weight] if self.bias is None else [self.weight, self.bias]
         if dropout > 0 or any(tensor.requires_grad or tensor.is_inference() for tensor in (x, *parameters)):
             self._kept = Memo()
-            return functional.linear(functional.dropout(x, dropout), self.weight, self.bias)
+            product = functional.linear(functional.dropout(x, dropout), self.weight, self.bias)
+            _check_product(product, x)
+            return product
         state = [(id(parameter), parameter.data_ptr(), parameter._version) for parameter in parameters]
         kept = self._kept.get(x, state)
         if kept is not None and kept[0]._version == kept[1]:
             return kept[0]
         product = functional.linear(x, self.weight, self.bias)
+        _check_product(product, x)
         if product.numel() * product.element_size() <= _KEPT_BYTES and not product.is_inference():
             self._kept.put(x, (product, product._version), state)
         return product
+
+
+def _check_product(product: Tensor, x: Tensor) -> None:
+    """Raise `InputError` if features that are not finite, or too large, are the reason for such a product.
+
+    The product is looked at first, as it has far fewer columns than the features. (If the features are fine, the
+    parameters are to blame, and the training says so.)
+    """
+    if product.numel():
+        low, high = (float(bound) for bound in product.detach().aminmax())
+        if not (low >= -LARGEST_FEATURE and high <= LARGEST_FEATURE):
+            check_range(x)
 
 
 def _sparse_dropout(x: Tensor, dropout: float) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.attacks import Model
+from purigraph.evaluation.arguments import read_numbers
 from purigraph.evaluation.robust_accuracy import predict
 from purigraph.graph import PairGraph, as_pair_graph, read_data
 from purigraph.graph.injection import inject
@@ -79,7 +80,7 @@ def convergence(
     purifier: SteppedPurifier,
     data: Data,
     *,
-    alphas: Sequence[float] = (0.3, 0.5, 0.7, 1.0),
+    alphas: float | Sequence[float] = (0.3, 0.5, 0.7, 1.0),
     max_steps: int = 10,
     lipschitz: float | None = None,
     targets: Tensor | None = None,
@@ -90,7 +91,7 @@ def convergence(
         classifier: The classifier, without a purifier.
         purifier: A purifier that works in steps, e.g. a `GPRGAE`.
         data: A graph with x, edge_index, y, and a `test_mask` unless `targets` are given.
-        alphas: The step sizes.
+        alphas: The step sizes, or a single one.
         max_steps: Number of steps to take.
         lipschitz: The constant L for the bound, e.g. from `lipschitz_constant`. Default: no bound.
         targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
@@ -98,7 +99,7 @@ def convergence(
     nodes, labels = read_targets(data, targets, None, data.num_nodes)
     graph, entries = read_data(data)
     results = []
-    for alpha in alphas:
+    for alpha in read_numbers(alphas, name="alphas"):
         with torch.no_grad():
             trace = purifier.trace(data.x, graph, alpha=alpha, tolerance=0.0, max_steps=max_steps, history=True)
         accuracies = []

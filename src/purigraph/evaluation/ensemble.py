@@ -14,6 +14,7 @@ from purigraph import attacks
 from purigraph._version import __version__
 from purigraph.attacks import Attack, Model
 from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.evaluation.arguments import read_numbers, read_seeds
 from purigraph.evaluation.robust_accuracy import Evaluation, evaluate
 from purigraph.graph.budget import Kind
 from purigraph.graph.nodes import read_targets
@@ -139,11 +140,11 @@ def worst_case(
     model: Model,
     data: Data,
     *,
-    epsilons: Sequence[float] = (0.1, 0.25, 0.5),
+    epsilons: float | Sequence[float] = (0.1, 0.25, 0.5),
     transfer_from: Model | None = None,
     ensemble: Sequence[Member] | None = None,
     epochs: int | None = None,
-    seeds: Sequence[int] = (0,),
+    seeds: int | Sequence[int] = (0,),
     targets: Tensor | None = None,
     budget_kind: Kind = "incident",
     checkpoint: str | Path | None = None,
@@ -157,13 +158,14 @@ def worst_case(
     Args:
         model: The model to attack.
         data: A graph with x, edge_index, y, and a `test_mask` unless `targets` are given.
-        epsilons: The amounts of the budgets, by default relative to the number of edges at the targets.
+        epsilons: The amounts of the budgets, or a single one, by default relative to the number of edges at the
+            targets.
         transfer_from: The model for transferred attacks. Default: the classifier behind the purifier.
         ensemble: The attacks. Default: `default_ensemble()`.
         epochs: Make all attacks shorter or longer: the block attacks take this many epochs and a quarter as many for
             fine-tuning, the evolutionary one half as many generations (see `Attack.with_epochs`). Default: as set in
             the ensemble.
-        seeds: One run of every member per seed.
+        seeds: One run of every member per seed; a list or a single one.
         targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
         budget_kind: How epsilon becomes a number of flips (see `Budget`).
         checkpoint: A folder to save perturbations in and to resume from; see `evaluate`.
@@ -173,6 +175,7 @@ def worst_case(
         InputError: If the ensemble is empty or refers to something that does not exist.
         UnsupportedModelError: If none of its attacks can be used on the model.
     """
+    epsilons, seeds = read_numbers(epsilons, name="epsilons"), read_seeds(seeds)
     if epochs is not None and epochs < 1:
         raise InputError(f"epochs must be at least 1, not {epochs}.")
     nodes, _ = read_targets(data, targets, None, data.num_nodes)

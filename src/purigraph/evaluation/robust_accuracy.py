@@ -18,8 +18,10 @@ from torch_geometric.data import Data
 from purigraph import attacks
 from purigraph._version import __version__
 from purigraph.attacks import Attack, Model
+from purigraph.attacks.base import read_input
 from purigraph.attacks.victim import frozen
 from purigraph.errors import InputError
+from purigraph.evaluation.arguments import read_numbers, read_seeds
 from purigraph.evaluation.kept_perturbations import KeptPerturbations
 from purigraph.graph import as_pair_graph, read_data
 from purigraph.graph.budget import Budget, Kind
@@ -135,9 +137,9 @@ def evaluate(
     data: Data,
     *,
     attack: str | type[Attack] | Attack = "prbcd",
-    epsilons: Sequence[float] = (0.1, 0.25, 0.5),
+    epsilons: float | Sequence[float] = (0.1, 0.25, 0.5),
     transfer_from: Model | None = None,
-    seeds: Sequence[int] = (0,),
+    seeds: int | Sequence[int] = (0,),
     targets: Tensor | None = None,
     budget_kind: Kind = "incident",
     starts: Evaluation | None = None,
@@ -155,9 +157,10 @@ def evaluate(
         model: `(x, edge_index, edge_weight) -> logits`, e.g. a protected classifier.
         data: A graph with x, edge_index, y, and a `test_mask` unless `targets` are given.
         attack: A name (see `purigraph.attacks.names()`), a class or an instance.
-        epsilons: The amounts of the budgets, by default relative to the number of edges at the targets.
+        epsilons: The amounts of the budgets, or a single one, by default relative to the number of edges at the
+            targets.
         transfer_from: The model that the attack is computed on. Default: `model` itself.
-        seeds: Seeds of the attack, one run each.
+        seeds: Seeds of the attack, one run each, or a single one.
         targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
         budget_kind: How epsilon becomes a number of flips (see `Budget`).
         starts: An earlier evaluation on the same graph; each attack starts from its perturbation at the same budget and
@@ -170,7 +173,8 @@ def evaluate(
     """
     attacker = attacks.create(attack, **settings)
     refuse_caches(model)
-    nodes, _ = read_targets(data, targets, None, data.num_nodes)
+    amounts, chosen_seeds = read_numbers(epsilons, name="epsilons"), read_seeds(seeds)
+    nodes, _ = _read_scene(data, targets)
     data = as_attacks_see_it(data)
     victim = model if transfer_from is None else transfer_from
     mode = "adaptive" if transfer_from is None else "transferred"
@@ -181,8 +185,8 @@ def evaluate(
     # Read all budgets and starts before the first attack begins: a mistake in the last must not waste the others' work.
     runs = [
         (Budget(epsilon, budget_kind), seed, None if starts is None else starts.perturbation(epsilon, seed))
-        for epsilon in epsilons
-        for seed in map(int, seeds)
+        for epsilon in amounts
+        for seed in chosen_seeds
     ]
     for budget, seed, start in runs:
         limits = attacker.limits(budget, graph, nodes)
@@ -216,7 +220,7 @@ def model_accuracy(model: Model, data: Data, targets: Tensor | None = None) -> f
         data: A graph with x, edge_index, y, and a `test_mask` unless `targets` are given.
         targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
     """
-    nodes, labels = read_targets(data, targets, None, data.num_nodes)
+    nodes, labels = _read_scene(data, targets)
     return accuracy(predict(model, data)[nodes], labels[nodes])
 
 
@@ -243,6 +247,14 @@ def predict(model: Model, data: Data) -> Tensor:
     weight = data.edge_weight if "edge_weight" in data else ones
     with frozen(model), torch.no_grad():
         return model(data.x, data.edge_index, weight)
+
+
+def _read_scene(data: Data, targets: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the targets and the labels of a graph with features; everything is checked before a model runs."""
+    if not isinstance(data, Data):
+        raise InputError(f"data must be a PyG Data with x, edge_index and y, not a {type(data).__name__}.")
+    _, graph = read_input(data)
+    return read_targets(data, targets, None, graph.num_nodes)
 
 
 def _short_names(described: Sequence[str]) -> dict[str, str]:

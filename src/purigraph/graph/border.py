@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from purigraph.errors import GraphError
 from purigraph.graph.edge_structure import Undirected, check_form, first_column, structure_of
+from purigraph.graph.edge_weights import check_weight_form, check_weight_range
 from purigraph.graph.pair_graph import PairGraph
 
 
@@ -61,7 +62,7 @@ def read_edge_index(
 
     Args:
         edge_index: (2, M) integer. Its structure is computed once per tensor (see `structure_of`).
-        edge_weight: (M,) finite and not negative, the same in both directions. Default: ones.
+        edge_weight: (M,) finite, not negative and at most 1e15, the same in both directions. Default: ones.
         num_nodes: N, the number of nodes. Default: the largest index plus one.
 
     Raises:
@@ -69,7 +70,7 @@ def read_edge_index(
     """
     check_form(edge_index)
     if edge_weight is not None:
-        _check_weight_form(edge_weight, edge_index.shape[1])
+        check_weight_form(edge_weight, edge_index.shape[1])
     if num_nodes is None:
         num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
     structure = structure_of(edge_index, num_nodes)
@@ -77,9 +78,13 @@ def read_edge_index(
         undirected, device = structure.undirected, edge_index.device
         graph = undirected.graph.with_weight(torch.ones(undirected.graph.num_pairs, device=device))
         return graph, Entries(undirected, torch.ones(edge_index.shape[1], device=device))
-    _check_weight(edge_weight)
+    check_weight_range(edge_weight)
     undirected = structure.undirected
-    weight = _mean_per_pair(edge_weight, undirected)
+    if edge_weight.dtype.itemsize < 4:
+        # In half precision, the sum of both directions can overflow; the mean can't.
+        weight = _mean_per_pair(edge_weight.float(), undirected).to(edge_weight.dtype)
+    else:
+        weight = _mean_per_pair(edge_weight, undirected)
     _check_symmetric(edge_index, edge_weight, weight, undirected)
     return undirected.graph.with_weight(weight), Entries(undirected, edge_weight)
 
@@ -149,31 +154,6 @@ def _mean_per_pair(values: Tensor, undirected: Undirected) -> Tensor:
         values = values[undirected.off_diagonal]
     total = values.new_zeros(undirected.graph.num_pairs).index_add(0, undirected.position, values)
     return total / undirected.multiplicity.to(values.dtype)
-
-
-def _check_weight_form(edge_weight: Tensor, num_entries: int) -> None:
-    if edge_weight.shape != (num_entries,):
-        raise GraphError(
-            f"edge_weight must have one entry per column of edge_index, shape ({num_entries},), "
-            f"not {tuple(edge_weight.shape)}."
-        )
-    if not edge_weight.is_floating_point():
-        raise GraphError(f"edge_weight must be floating point, not {edge_weight.dtype}: use edge_weight.float().")
-
-
-def _check_weight(edge_weight: Tensor) -> None:
-    weight = edge_weight.detach()
-    if weight.numel() == 0:
-        return
-    low, high = weight.aminmax()  # both are NaN if any weight is
-    if float(low) >= 0 and float(high) < float("inf"):
-        return
-    bad = ~(weight >= 0) | weight.isinf()
-    first = int(bad.nonzero()[0])
-    raise GraphError(
-        f"edge_weight[{first}] is {float(weight[first])}: weights must be finite and not "
-        f"negative ({int(bad.sum())} are not)."
-    )
 
 
 def _check_symmetric(edge_index: Tensor, given: Tensor, weight: Tensor, undirected: Undirected) -> None:

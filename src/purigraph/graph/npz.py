@@ -16,27 +16,24 @@ of a file that differ only in their edges or weights. To write a graph file with
 from __future__ import annotations
 
 import difflib
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from scipy import sparse as scipy_sparse
 from torch import Tensor
 from torch_geometric.data import Data
 
-from purigraph.errors import GraphError
+from purigraph.errors import GraphError, InputError
 from purigraph.files import atomic_path
 from purigraph.graph.border import Entries, read_data, read_edge_index
-from purigraph.graph.npz_copy import Array, copy_npz
+from purigraph.graph.nodes import read_labels, read_mask
+from purigraph.graph.npz_archive import Array, check_memory, read_arrays
+from purigraph.graph.npz_copy import copy_npz
+from purigraph.graph.npz_features import CSR_KEYS, feature_arrays, read_file_features, to_floating
 from purigraph.graph.pair_graph import PairGraph
-from purigraph.graph.sparse_features import csr_from_scipy, csr_to_scipy
 from purigraph.graph.splits import MASKS
 
-CSR_KEYS = ("x_data", "x_indices", "x_indptr", "x_shape")
 OPTIONAL_KEYS = ("edge_weight", "y", *MASKS)
 KNOWN_KEYS = ("edges", "x", *CSR_KEYS, *OPTIONAL_KEYS)
 
@@ -107,35 +104,47 @@ class GraphFile:
     def _edge_arrays(self) -> dict[str, Array]:
         """Return all arrays `edge_...` of the file that have one row per edge, known to purigraph or not."""
         num_edges = self._arrays["edges"].shape[1]
-        with _opened(self.path) as archive:
-            found = {key: archive[key] for key in archive.files if key.startswith("edge_")}
+        found = read_arrays(self.path, lambda key: key.startswith("edge_"), partial(_check_keys, self.path))
         return {key: array for key, array in found.items() if array.shape[:1] == (num_edges,)}
 
 
 def save_npz(data: Data, path: str | Path) -> None:
     """Write a graph file atomically: features, edges (each once), and weights, labels and masks if there are any.
 
-    Sparse features (a torch CSR tensor) are written as CSR parts. Other attributes of `data` are not written.
+    Sparse features (a torch CSR or COO tensor) are written as CSR parts. Other attributes of `data` are not written.
 
     Raises:
-        GraphError: If `data` is not an undirected graph with features.
+        GraphError: If `data` is not an undirected graph with features, or has labels or masks that `load_npz` would
+            not read.
     """
+    try:
+        arrays = _arrays(data)
+    except InputError as error:
+        raise GraphError(f"{error} ({path} was not written.)") from None
+    # NumPy appends .npz to a file name that lacks it, but not to an open file.
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub takes allow_pickle for an array
+
+
+def _arrays(data: Data) -> dict[str, Array]:
+    """Return the arrays of a graph file, read by the same rules as a file."""
     if data.x is None:
-        raise GraphError(f"data.x is missing: a graph file needs node features ({path} was not written).")
+        raise GraphError("data.x is missing: a graph file needs node features.")
+    features = feature_arrays(data.x)
     edges, weight = _each_once(data)
     arrays: dict[str, Array] = {"edges": _numpy(edges)}
     if "edge_weight" in data:
         arrays["edge_weight"] = _numpy(weight)
-    if data.x.layout == torch.strided:
-        arrays["x"] = _numpy(data.x)
-    else:
-        csr = csr_to_scipy(data.x.to_sparse_csr())
-        parts = (csr.data, csr.indices, csr.indptr, np.asarray(csr.shape, dtype=np.int64))
-        arrays.update(zip(CSR_KEYS, parts, strict=True))
-    arrays.update({key: _numpy(data[key]) for key in ("y", *MASKS) if key in data})
-    # NumPy appends .npz to a file name that lacks it, but not to an open file.
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub takes allow_pickle for an array
+    arrays.update(features)
+    num_nodes = data.x.shape[0]
+    if data.num_nodes != num_nodes:
+        raise GraphError(f"data.x has {num_nodes} rows, but the graph has {data.num_nodes} nodes.")
+    if "y" in data:
+        arrays["y"] = _numpy(read_labels(data.y, num_nodes, name="data.y"))
+    for key in [key for key in MASKS if key in data]:
+        read_mask(data[key], num_nodes, name=f"data.{key}", split=0)
+        arrays[key] = _numpy(torch.as_tensor(data[key]))
+    return arrays
 
 
 def load_npz(path: str | Path, *, sparse: bool = False) -> Data:
@@ -175,43 +184,17 @@ def _each_once(data: Data) -> tuple[Tensor, Tensor]:
 
 
 def _read(path: Path) -> dict[str, Array]:
-    with _opened(path) as archive:
-        _check_keys(path, archive.files)
-        return {key: archive[key] for key in archive.files if key in KNOWN_KEYS}
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """Open an archive of arrays; any problem with it is raised as a one-sentence `GraphError`."""
-    if not path.is_file():
-        raise GraphError(f"There is no file {path}.")
-    if not zipfile.is_zipfile(path):
-        raise GraphError(
-            f"{path} is not a graph file (an .npz archive of NumPy arrays): it is damaged, cut short or foreign."
-        )
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
-        if isinstance(error, GraphError):
-            raise
-        # NumPy's message about an array of Python objects mentions allow_pickle; any other error is a broken archive.
-        reason = (
-            "it holds pickled objects, which are never opened: save plain arrays"
-            if "allow_pickle" in str(error)
-            else f"the file is damaged ({error})"
-        )
-        raise GraphError(f"{path} can't be read as a graph file: {reason}.") from None
+    return read_arrays(path, KNOWN_KEYS.__contains__, partial(_check_keys, path))
 
 
 def _node_data(arrays: dict[str, Array], path: str | Path, *, sparse: bool) -> Data:
     """Return features, labels and masks."""
-    x = _features(arrays, path, sparse=sparse)
+    x = read_file_features(arrays, path, sparse=sparse)
     num_nodes = x.shape[0]
     data = Data(x=x)
     if "y" in arrays:
         y = arrays["y"]
-        _check(y.shape == (num_nodes,) and y.dtype.kind in "iu", path, "y", f"({num_nodes},) integer", y)
+        _check(y.shape == (num_nodes,) and y.dtype.kind in "iub", path, "y", f"({num_nodes},) integer", y)
         data.y = torch.from_numpy(y.astype(np.int64))
     for key in MASKS:
         if key in arrays:
@@ -241,26 +224,6 @@ def _check_keys(path: Path, found: list[str]) -> None:
             raise GraphError(f"{path} has an array `{key}`: the name must be `{meant[0]}`. Rename it or remove it.")
 
 
-def _features(arrays: dict[str, Array], path: str | Path, *, sparse: bool) -> Tensor:
-    if "x" in arrays:
-        x = arrays["x"]
-        _check(x.ndim == 2 and x.dtype.kind in "fiub", path, "x", "(N, F) of numbers", x)
-        x = _floating(x)
-        _check_finite(x, path, "x")
-        return csr_from_scipy(scipy_sparse.csr_array(x)) if sparse else torch.from_numpy(x)
-    values, indices, indptr, shape = (arrays[key] for key in CSR_KEYS)
-    _check(shape.shape == (2,) and shape.dtype.kind in "iu", path, "x_shape", "(2,) integer", shape)
-    _check(values.ndim == 1 and values.dtype.kind in "fiub", path, "x_data", "(nnz,) of numbers", values)
-    values = _floating(values)
-    _check_finite(values, path, "x_data")
-    try:
-        csr = scipy_sparse.csr_array((values, indices, indptr), shape=tuple(int(size) for size in shape))
-        csr.check_format(full_check=True)
-    except (ValueError, TypeError, IndexError) as error:
-        raise GraphError(f"{path}: {', '.join(CSR_KEYS)} are not a CSR matrix ({error}).") from None
-    return csr_from_scipy(csr) if sparse else torch.from_numpy(csr.toarray())
-
-
 def _edges(
     arrays: dict[str, Array], num_nodes: int, path: str | Path
 ) -> tuple[Tensor, Tensor | None, PairGraph, Entries]:
@@ -268,13 +231,16 @@ def _edges(
     edges = arrays["edges"]
     fits = edges.ndim == 2 and edges.shape[0] == 2 and edges.dtype.kind in "iu"
     _check(fits, path, "edges", "(2, E) integer", edges)
+    check_memory(8 * edges.size, f"{path}: `edges` take", "use a smaller graph")
+    if edges.dtype == np.uint64 and edges.size and int(edges.max()) >= 1 << 63:
+        raise GraphError(f"{path}: `edges` holds {int(edges.max())}, but there are {num_nodes} nodes.")
     edge_index = torch.from_numpy(edges.astype(np.int64))
     weight = None
     if "edge_weight" in arrays:
         given = arrays["edge_weight"]
         expected = f"({edges.shape[1]},) floating point"
         _check(given.shape == (edges.shape[1],) and given.dtype.kind == "f", path, "edge_weight", expected, given)
-        weight = torch.from_numpy(_floating(given))
+        weight = torch.from_numpy(to_floating(given, path, "edge_weight"))
     try:
         graph, entries = read_edge_index(edge_index, weight, num_nodes)
     except GraphError as error:
@@ -282,23 +248,13 @@ def _edges(
     return edge_index, weight, graph, entries
 
 
-def _floating(array: Array) -> Array:
-    """Convert to float32, except native float64."""
-    return array.astype(np.float64 if array.dtype == np.float64 else np.float32, copy=False)
-
-
 def _numpy(tensor: Tensor) -> Array:
-    array: Array = tensor.detach().cpu().numpy()
+    tensor = tensor.detach().cpu()
+    # NumPy does not have bfloat16.
+    array: Array = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     return array
 
 
 def _check(fits: bool, path: str | Path, key: str, expected: str, found: Array) -> None:
     if not fits:
         raise GraphError(f"{path}: `{key}` must be {expected}; it is {found.shape} {found.dtype}.")
-
-
-def _check_finite(array: Array, path: str | Path, key: str) -> None:
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = [int(index) for index in np.argwhere(bad)[0]]
-        raise GraphError(f"{path}: `{key}` is not finite at {first} ({int(bad.sum())} such entries).")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from purigraph.errors import GraphError
+from purigraph.errors import GraphError, PurigraphError
 from purigraph.files import atomic_path
-
-Array = np.ndarray[Any, np.dtype[Any]]
-
-_SUFFIX = ".npy"
+from purigraph.graph.npz_archive import SUFFIX, Array, open_archive
 
 
 def copy_npz(source: str | Path, target: str | Path, changes: Mapping[str, Array | None]) -> None:
@@ -35,16 +32,21 @@ def copy_npz(source: str | Path, target: str | Path, changes: Mapping[str, Array
         GraphError: If the archive is damaged; nothing is written in this case.
     """
     try:
-        with zipfile.ZipFile(source) as old, atomic_path(target) as temporary, zipfile.ZipFile(temporary, "w") as new:
+        with open_archive(source) as old, atomic_path(target) as temporary, zipfile.ZipFile(temporary, "w") as new:
             _copy(old, new, changes)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise GraphError(f"{source} can't be copied: the file is damaged ({error}).") from None
+    except PurigraphError:
+        raise
+    # A RuntimeError is an encrypted member or an unknown compression, an OSError without a number damaged BZIP2.
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise GraphError(f"{source} can't be copied: the file is damaged or can't be read ({error}).") from None
 
 
 def _copy(old: zipfile.ZipFile, new: zipfile.ZipFile, changes: Mapping[str, Array | None]) -> None:
     pending = dict(changes)
     for member in old.infolist():
-        name = member.filename.removesuffix(_SUFFIX)
+        name = member.filename.removesuffix(SUFFIX)
         if name in changes:
             _write(new, name, pending.pop(name, None))
             continue
@@ -60,7 +62,7 @@ def _copy(old: zipfile.ZipFile, new: zipfile.ZipFile, changes: Mapping[str, Arra
 def _write(archive: zipfile.ZipFile, name: str, array: Array | None) -> None:
     if array is None:
         return
-    header = zipfile.ZipInfo(f"{name}{_SUFFIX}")
+    header = zipfile.ZipInfo(f"{name}{SUFFIX}")
     header.compress_type = zipfile.ZIP_DEFLATED
     # The size is unknown before writing, so the header must allow for a large one.
     with archive.open(header, "w", force_zip64=True) as writer:

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import GraphError, InputError
+from purigraph.graph.nodes import read_labels, read_mask
 from purigraph.graph.sparse_features import select_rows
 from purigraph.seeds import read_seed
 
@@ -91,7 +92,7 @@ def attach_split(
             masks[name][chosen] = True
     out = copy.copy(data)
     for name, mask in masks.items():
-        out[name] = torch.from_numpy(mask).to(data.y.device)
+        out[name] = torch.from_numpy(mask).to(torch.as_tensor(data.y).device)
     return out
 
 
@@ -140,12 +141,9 @@ def choose_split(data: Data, split: int) -> Data:
 def _labels(data: Data) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     if "y" not in data:
         raise GraphError("A stratified split needs labels: data.y is missing.")
-    y = data.y
-    if y.dim() != 1 or y.is_floating_point() or len(y) != data.num_nodes:
-        raise GraphError(
-            f"data.y must hold one integer label per node, shape ({data.num_nodes},); it is {tuple(y.shape)} {y.dtype}."
-        )
-    labels: np.ndarray[tuple[int], np.dtype[np.int64]] = y.cpu().numpy().astype(np.int64)
+    labels: np.ndarray[tuple[int], np.dtype[np.int64]] = (
+        read_labels(data.y, data.num_nodes, name="data.y").cpu().numpy()
+    )
     return labels
 
 
@@ -155,16 +153,7 @@ def _mask(data: Data, name: str, split: int) -> Tensor:
             f"data.{name} is missing: create a split with purigraph.graph.attach_split(data, seed=0), or set "
             f"{', '.join(MASKS)} yourself."
         )
-    mask: Tensor = data[name]
-    if mask.dtype != torch.bool or mask.dim() not in (1, 2) or mask.shape[0] != data.num_nodes:
-        raise GraphError(
-            f"data.{name} must be boolean with one entry per node, shape ({data.num_nodes},) or "
-            f"({data.num_nodes}, number of splits); it is {tuple(mask.shape)} {mask.dtype}."
-        )
-    num_splits = mask.shape[1] if mask.dim() == 2 else 1
-    if not 0 <= split < num_splits:
-        raise InputError(f"split must be in 0..{num_splits - 1} for data.{name}, not {split}.")
-    return mask[:, split] if mask.dim() == 2 else mask
+    return read_mask(data[name], data.num_nodes, name=f"data.{name}", split=split)
 
 
 def _induced(data: Data, keep: Tensor) -> Data:

@@ -11,8 +11,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from purigraph.errors import InputError
 from purigraph.kernels.csr import Pattern, row_pointers
+from purigraph.kernels.feature_matrix import read_features
 from purigraph.kernels.products import product_into
 
 # Measured with 128 columns: below this share of non-zeros the sparse product is the faster one.
@@ -23,15 +23,12 @@ class Features:
     """A feature matrix (N, F), kept as it is multiplied fastest.
 
     Args:
-        x: (N, F) dense, or in one of PyTorch's sparse layouts (COO, CSR).
+        x: (N, F) dense, or in one of PyTorch's sparse layouts (COO, CSR); see `read_features`.
     """
 
     def __init__(self, x: Tensor) -> None:
-        if x.dim() != 2 or not x.is_floating_point():
-            raise InputError(
-                f"Node features must be a floating point matrix (nodes, features), not {x.dtype} of shape "
-                f"{tuple(x.shape)}."
-            )
+        # A model in half precision needs features in half precision.
+        x = read_features(x, dtype=x.dtype if isinstance(x, Tensor) and x.is_floating_point() else None)
         self.num_nodes, self.num_features = x.shape
         self.dtype = x.dtype
         self._dense: Tensor | None = None
@@ -39,10 +36,8 @@ class Features:
             nonzeros = int(torch.count_nonzero(x))
             if nonzeros >= _SPARSE_BELOW * x.numel():
                 self._dense = x
-                _check_finite(x)
                 return
         self._pattern, self._value = _sparse_parts(x)
-        _check_finite(self._value)
 
     @property
     def is_sparse(self) -> bool:
@@ -97,8 +92,3 @@ def _keep(values: Tensor, dropout: float, generator: torch.Generator | None) -> 
     """Inverted dropout: 0 with probability `dropout`, else 1 / (1 - dropout)."""
     draws = torch.rand(values.shape, generator=generator, device=values.device)
     return (draws >= dropout).to(values.dtype) / (1 - dropout)
-
-
-def _check_finite(values: Tensor) -> None:
-    if not torch.isfinite(values).all():
-        raise InputError("Node features hold NaN or infinite values: clean them before they reach the purifier.")

@@ -76,9 +76,10 @@ class Purifier(Pretrained):
         Returns:
             The purifier itself.
         """
-        self._learn(
-            data, validation, self.fit_settings_class(**settings), seed=seed, checkpoint=checkpoint, progress=progress
-        )
+        chosen = self.fit_settings_class(**settings)
+        # Learning takes gradients, also if it is called where they are switched off.
+        with torch.inference_mode(False), torch.enable_grad():
+            self._learn(data, validation, chosen, seed=seed, checkpoint=checkpoint, progress=progress)
         return self
 
     def _learn(
@@ -145,7 +146,7 @@ class Purifier(Pretrained):
             edge_weight: (M,), their weights. Default: ones.
             presence: (M,) in [0, 1], to what degree each edge is present; see `relaxed`. Default: ones.
         """
-        graph, entries = read_edge_index(edge_index, edge_weight, x.shape[0])
+        graph, entries = read_edge_index(edge_index, edge_weight, _num_nodes(x))
         if presence is None:
             purified = self.purify(x, graph)
         else:
@@ -189,6 +190,8 @@ class Purifier(Pretrained):
             raise InputError("data.x is missing: a purifier needs node features.")
         weight = data.edge_weight if "edge_weight" in data else None
         read_data(data)  # raises an error that names what is missing
+        if _num_nodes(data.x) != data.num_nodes:
+            raise InputError(f"data.x has {len(data.x)} rows, but the graph has {data.num_nodes} nodes.")
         edge_index, edge_weight = self.purify_edges(data.x, data.edge_index, weight)
         result = copy.copy(data)
         if self.adds_edges:
@@ -197,6 +200,13 @@ class Purifier(Pretrained):
             result.edge_index = edge_index
         result.edge_weight = edge_weight
         return result
+
+
+def _num_nodes(x: object) -> int:
+    if not isinstance(x, Tensor) or x.dim() != 2:
+        found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+        raise InputError(f"x must be a matrix of node features (N, F), not {found}.")
+    return x.shape[0]
 
 
 registry: SavedComponents[Purifier] = SavedComponents("purifier", "purigraph.purifiers")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from purigraph.graph.splits import InductiveSplit
 from purigraph.registry import Registry
 from purigraph.seeds import read_seed
 from purigraph.training.adversarial import GraphAttack, adversarial
-from purigraph.training.run import TrainingResult, check_graphs
+from purigraph.training.run import TrainingResult, read_graphs
 from purigraph.training.self_training import self_training
 from purigraph.training.settings import AdversarialSettings, TrainingSettings
 from purigraph.training.supervised import supervised
@@ -74,9 +75,14 @@ def train(
     if not isinstance(split, InductiveSplit):
         raise InputError(f"split must be an InductiveSplit (purigraph.graph.splits.inductive_split), not {split!r}.")
     seed = read_seed(seed)
-    check_graphs(split.train, split.validation)
-    task = Task(_builder(classifier, split, hyper), split.train, split.validation, settings, seed, checkpoint, progress)
-    return chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)
+    # Training takes gradients, also if it is called where they are switched off.
+    with torch.inference_mode(False), torch.enable_grad():
+        train_graph, validation_graph = read_graphs(split.train, split.validation)
+        split = replace(split, train=train_graph, validation=validation_graph)
+        task = Task(
+            _builder(classifier, split, hyper), split.train, split.validation, settings, seed, checkpoint, progress
+        )
+        return chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)
 
 
 def num_classes(split: InductiveSplit) -> int:

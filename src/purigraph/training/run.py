@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Callable
@@ -20,8 +21,10 @@ from purigraph.checkpoints import Checkpointer, State, optimizer_tensors, restor
 from purigraph.classifiers import Classifier
 from purigraph.errors import InputError, PurigraphError
 from purigraph.fingerprint import fingerprint
+from purigraph.graph.nodes import read_labels, read_mask, require_labels
 from purigraph.graph.splits import MASKS
 from purigraph.kernels import Features
+from purigraph.kernels.feature_matrix import read_features
 from purigraph.metrics import accuracy
 from purigraph.pretrained import Pretrained
 from purigraph.progress import progress as show_progress
@@ -97,7 +100,7 @@ class Run:
         validation_graph: GraphOfEpoch | None = None,
         first_validation: int = 1,
     ) -> None:
-        check_graphs(train, validation)
+        train, validation = read_graphs(train, validation)
         self.model, self.settings, self.seed = model, settings, seed
         self._train_graph = train_graph or (lambda epoch: train)
         self._validation_graph = validation_graph or (lambda epoch: validation)
@@ -301,27 +304,40 @@ def _contents(data: Data) -> list[Tensor]:
     return [data.x, data.edge_index, *([data.edge_weight] if "edge_weight" in data else [])]
 
 
-def check_graphs(train: Data, validation: Data) -> None:
-    """Raise `InputError` for graphs that can't be trained on or that leak validation or test nodes."""
-    for data, mask in ((train, "train_mask"), (validation, "val_mask")):
-        for name in ("x", "edge_index", "y", mask):
-            if name not in data or data[name] is None:
-                raise InputError(
-                    f"data.{name} is missing: training needs features, edges, labels and the masks of a split, as "
-                    "returned by purigraph.graph.splits.inductive_split."
-                )
-        if not data.x.is_floating_point():
-            raise InputError(f"data.x holds {data.x.dtype}: features must be floating point. Use data.x.float().")
-        if not data[mask].any():
-            raise InputError(f"{mask} is empty: there is nothing to {'train' if data is train else 'validate'} on.")
-        unlabelled = int((data.y[data[mask]] < 0).sum())
-        if unlabelled:
-            raise InputError(
-                f"{unlabelled} nodes of {mask} have a negative label, that is, no label: remove them from the mask."
-            )
+def read_graphs(train: Data, validation: Data) -> tuple[Data, Data]:
+    """Return the graphs with floating point features and int64 labels; the given ones are not changed.
+
+    Raises:
+        InputError: If they can't be trained on or leak validation or test nodes.
+    """
+    read = _read_graph(train, "train_mask", "train"), _read_graph(validation, "val_mask", "validate")
     for mask in MASKS[1:]:
-        if mask in train and train[mask].any():
+        if mask not in train:
+            continue
+        leaked = int(read_mask(train[mask], train.num_nodes, name=f"data.{mask}").sum())
+        if leaked:
             raise InputError(
-                f"The training graph holds {int(train[mask].sum())} nodes of {mask}: training is inductive and must "
+                f"The training graph holds {leaked} nodes of {mask}: training is inductive and must "
                 "not see them. Create the graphs with purigraph.graph.splits.inductive_split."
             )
+    return read
+
+
+def _read_graph(data: Data, mask: str, purpose: str) -> Data:
+    for name in ("x", "edge_index", "y", mask):
+        if name not in data or data[name] is None:
+            raise InputError(
+                f"data.{name} is missing: training needs features, edges, labels and the masks of a split, as "
+                "returned by purigraph.graph.splits.inductive_split."
+            )
+    x = read_features(data.x, data.num_nodes, name="data.x")
+    y = read_labels(data.y, data.num_nodes, name="data.y")
+    chosen = read_mask(data[mask], data.num_nodes, name=f"data.{mask}")
+    if not chosen.any():
+        raise InputError(f"{mask} is empty: there is nothing to {purpose} on.")
+    require_labels(y, chosen.nonzero().squeeze(1).to(y.device), name=mask)
+    if x is data.x and y is data.y:
+        return data
+    result = copy.copy(data)
+    result.x, result.y = x, y
+    return result

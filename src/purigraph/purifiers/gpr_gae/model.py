@@ -15,6 +15,7 @@ from typing_extensions import Unpack
 from purigraph.errors import InputError, NotFittedError
 from purigraph.graph import PairGraph, as_pair_graph, read_edge_index
 from purigraph.kernels import Features
+from purigraph.kernels.feature_matrix import read_features
 from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
@@ -196,6 +197,8 @@ class GPRGAE(Purifier):
             presence: (E,) in [0, 1], to what degree every edge is present (see `Purifier.relaxed`). Default: ones.
         """
         if isinstance(x, Data):
+            if graph is not None:
+                raise InputError("Pass a single Data, or x and a graph.")
             graph, x = as_pair_graph(x), x.x
         graph = as_pair_graph(graph)
         changes = {"alpha": alpha, "tolerance": tolerance, "max_steps": max_steps}
@@ -208,7 +211,7 @@ class GPRGAE(Purifier):
         if presence is not None:
             presence = presence.to(links.node_weight.dtype)
             graph = graph.with_weight(graph.weight * presence)
-        h, first_codes = self._prepare(x, links)
+        h, first_codes = self._prepare(x, links, graph.num_nodes)
         if lean is None:
             kept = config.max_steps * graph.num_nodes * sum(links.code_weight.shape) * h.element_size()
             lean = kept > _LEAN_ABOVE_BYTES
@@ -245,7 +248,7 @@ class GPRGAE(Purifier):
         graph = as_pair_graph(graph)
         graph = graph.with_weight(graph.weight.to(links.node_weight.dtype))
         pairs, entries = read_edge_index(edge_index, num_nodes=graph.num_nodes)
-        h, first_codes = self._prepare(x, links)
+        h, first_codes = self._prepare(x, links, graph.num_nodes)
         with torch.no_grad():
             probability = links.logits(h, graph, pairs, first_codes).sigmoid().mean(0)
         return entries.spread(probability)
@@ -275,9 +278,13 @@ class GPRGAE(Purifier):
             raise NotFittedError("This GPRGAE is not trained yet: call fit(data), or GPRGAE.from_pretrained(folder).")
         return self.links
 
-    def _prepare(self, x: Tensor, links: LinkMap) -> Constants:
+    def _prepare(self, x: Tensor, links: LinkMap, num_nodes: int) -> Constants:
         """Return what does not depend on the edges: the embeddings and the contribution of filter 0 to the codes."""
-        if x.dim() != 2 or x.shape[1] != len(links.node_weight):
+        if not isinstance(x, Tensor) or x.dim() != 2:
+            read_features(x)  # raises an error that says what is expected
+        if x.shape[0] != num_nodes:
+            raise InputError(f"x has {x.shape[0]} rows, but the graph has {num_nodes} nodes.")
+        if x.shape[1] != len(links.node_weight):
             raise InputError(
                 f"This purifier was trained on {len(links.node_weight)} features per node; x has shape "
                 f"{tuple(x.shape)}."
@@ -287,7 +294,7 @@ class GPRGAE(Purifier):
         if kept is not None:
             return kept
         with torch.no_grad():
-            h = links.embed(Features(x.detach().to(links.node_weight.dtype)))
+            h = links.embed(Features(read_features(x, dtype=links.node_weight.dtype)))
             size = len(h) * links.code_weight.shape[1] * h.element_size()
             first_codes = links.first_filter_codes(h) if size <= _KEEP_FIRST_CODES_BYTES else None
         self._constants.put(x, (h, first_codes), _state(model))

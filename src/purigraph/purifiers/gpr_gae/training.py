@@ -30,6 +30,7 @@ from purigraph.graph import PairGraph, as_pair_graph
 from purigraph.graph.injection import PerturbedGraph, inject
 from purigraph.graph.sparse_features import select_rows
 from purigraph.kernels import Features
+from purigraph.kernels.feature_matrix import read_features
 from purigraph.metrics import ranking_scores
 from purigraph.progress import progress as show_progress
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
@@ -176,7 +177,7 @@ class Training:
             fused=True,
         )
         self.dropout = model.dropout
-        seen = [x] if validation is None else [x, validation.x]
+        seen = [x] if validation is None else [x, _inputs(validation, "validation")[0]]
         self.purpose = _purpose(self.task, seen, self.settings, self.dropout, seed, self.links)
         self.epochs_run, self.best_epoch = 0, 0
         self.auc = self.ap = self.best_auc = self.best_ap = float("nan")
@@ -327,12 +328,11 @@ def _validation_scores(links: LinkMap, task: _Task) -> tuple[float, float]:
 
 
 def _inputs(data: Data, name: str) -> tuple[Tensor, PairGraph]:
-    if data.x is None:
-        raise InputError(f"{name}.x is missing: a purifier needs node features.")
+    if not isinstance(data, Data):
+        raise InputError(f"{name} must be a PyG Data with x and edge_index, not a {type(data).__name__}.")
     graph = as_pair_graph(data)
-    if len(data.x) != graph.num_nodes:
-        raise InputError(f"{name}.x has {len(data.x)} rows, but the graph has {graph.num_nodes} nodes.")
-    return data.x, graph.with_weight(graph.weight.detach().to(data.x.dtype))
+    x = read_features(data.x, graph.num_nodes, name=f"{name}.x")
+    return x, graph.with_weight(graph.weight.detach().to(x.dtype))
 
 
 def _prepare(

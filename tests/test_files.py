@@ -127,7 +127,10 @@ def test_only_errors_of_writing_are_told_as_such(tmp_path: Path) -> None:
         except OSError as error:
             raise ValueError("a library's own error") from error
 
-    with pytest.raises(OutputError, match="file can't be written: No space left") as told, atomic_path(tmp_path / "file"):
+    with (
+        pytest.raises(OutputError, match="file can't be written: No space left") as told,
+        atomic_path(tmp_path / "file"),
+    ):
         wrapped()
     assert told.value.errno == errno.ENOSPC
     assert list(tmp_path.iterdir()) == []

@@ -116,7 +116,9 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
             reader(tmp_path / "missing")
     with pytest.raises(ModelFileError, match="below can't be read: Not a directory"):
         read_json(bad / "below")
-    with pytest.raises(OSError, match=r"bad/below can't be written: Not a directory") as failed:  # not the temporary name
+    with pytest.raises(
+        OSError, match=r"bad/below can't be written: Not a directory"
+    ) as failed:  # not the temporary name
         write_json(bad / "below", {})
     assert failed.value.errno is not None
 

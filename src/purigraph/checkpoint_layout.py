@@ -22,11 +22,11 @@ class Entry:
     """The dtype and the shape of a tensor.
 
     Args:
-        dtype: The dtype; None allows any.
+        dtype: The dtype.
         sizes: The shape. A text is a size that is not known before, but the same wherever it has that name.
     """
 
-    def __init__(self, dtype: torch.dtype | None, *sizes: int | str) -> None:
+    def __init__(self, dtype: torch.dtype, *sizes: int | str) -> None:
         self.dtype, self.sizes = dtype, sizes
 
     @classmethod
@@ -36,7 +36,7 @@ class Entry:
 
     def fits(self, tensor: Tensor, known: dict[str, int]) -> bool:
         """Whether a tensor has this dtype and shape; sizes with names are read from or added to `known`."""
-        if self.dtype not in (None, tensor.dtype) or tensor.dim() != len(self.sizes):
+        if tensor.dtype != self.dtype or tensor.dim() != len(self.sizes):
             return False
         return all(
             found == (known.setdefault(size, found) if isinstance(size, str) else size)
@@ -68,7 +68,8 @@ class Layout:
         known: dict[str, int] = {}
         for name, entry in expected.items():
             if not entry.fits(tensors[name], known):
-                raise ValueError(f"tensor {name!r} can't be {tensors[name].dtype} of shape {tuple(tensors[name].shape)}")
+                found = tensors[name]
+                raise ValueError(f"the tensor {name!r} can't be {found.dtype} of shape {tuple(found.shape)}")
         _same_names("value", self.values.keys(), values.keys())
         for name, valid in self.values.items():
             if not valid(values[name]):
@@ -83,9 +84,12 @@ def entries(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Entry]:
 def adam_entries(optimizer: torch.optim.Optimizer) -> list[dict[str, Entry]]:
     """Return the entries of Adam's state, one group for each parameter: one without a gradient has no state yet."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    # Adam counts its steps in the default precision, and in single precision if it is fused.
+    double = torch.get_default_dtype() == torch.float64 and not optimizer.defaults.get("fused")
+    count = Entry(torch.float64 if double else torch.float32)
     return [
         {
-            f"optimizer/{index}/step": Entry(None),
+            f"optimizer/{index}/step": count,
             f"optimizer/{index}/exp_avg": Entry.like(parameter),
             f"optimizer/{index}/exp_avg_sq": Entry.like(parameter),
         }

@@ -154,13 +154,15 @@ class Checkpointer:
 
 def seconds_in(folder: str | Path | None) -> float:
     """Return the time that the interrupted runs in a folder have taken, as far as their checkpoints tell."""
-    total = 0.0
-    for path in [] if folder is None else sorted(Path(folder).glob("*.safetensors")):
-        try:
-            total += max(float(json.loads(read_header(path).metadata["values"])["seconds"]), 0.0)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            continue  # a damaged file is refused when it is resumed from
-    return total
+    return 0.0 if folder is None else math.fsum(_seconds(path) for path in Path(folder).glob("*.safetensors"))
+
+
+def _seconds(path: Path) -> float:
+    try:
+        told = float(json.loads(read_header(path).metadata["values"])["seconds"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return 0.0  # a damaged file is refused when it is resumed from
+    return told if 0 <= told < math.inf else 0.0
 
 
 def _digest(tensors: Mapping[str, Tensor], text: str) -> str:

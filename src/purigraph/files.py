@@ -56,7 +56,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         stream = old is not None and (not stat.S_ISREG(old.st_mode) or _descriptor(target) is not None)
         folder = Path(tempfile.gettempdir()) if stream else target.parent
         folder.mkdir(parents=True, exist_ok=True)
-        _remove_stale(folder, target.name)
+        remove_stale(folder, _prefix(target.name))
         temporary = folder / f"{_prefix(target.name)}{_host()}-{os.getpid()}-{secrets.token_hex(4)}.part"
     try:
         with naming(path):
@@ -114,6 +114,24 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def remove_stale(folder: Path, start: str) -> None:
+    """Remove the temporary files of killed processes, and those that nobody has touched for a day.
+
+    Args:
+        folder: Where they are.
+        start: How their names start.
+    """
+    with suppress(OSError):
+        names = [name for name in os.listdir(folder) if name.startswith(start) and name.endswith(".part")]
+        for part in (folder / name for name in names):
+            host, _, rest = part.name.split(".")[-2].partition("-")
+            pid = rest.partition("-")[0] if host == _host() else ""
+            with suppress(OSError):
+                gone = pid.isdecimal() and not _is_running(int(pid))
+                if gone or time.time() - part.stat().st_mtime > _STALE_SECONDS:
+                    part.unlink()
 
 
 @contextmanager
@@ -241,20 +259,6 @@ def _take_over_permissions(new: Path, old: os.stat_result) -> None:
     with suppress(OSError):  # only root may change the owner
         os.chown(new, old.st_uid, old.st_gid)
     os.chmod(new, stat.S_IMODE(old.st_mode))
-
-
-def _remove_stale(folder: Path, name: str) -> None:
-    """Remove temporary files for the same target whose process was killed, or that nobody has touched for a day."""
-    start, here = _prefix(name), f"{_host()}-"
-    with suppress(OSError):
-        names = [found.name for found in os.scandir(folder) if found.name.startswith(start)]
-        for part in (folder / one for one in names if one.endswith(".part")):
-            owner = part.name[len(start) :]
-            pid = owner[len(here) :].partition("-")[0] if owner.startswith(here) else ""
-            with suppress(OSError):
-                gone = pid.isdecimal() and not _is_running(int(pid))
-                if gone or time.time() - part.stat().st_mtime > _STALE_SECONDS:
-                    part.unlink()
 
 
 def _is_running(pid: int) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from purigraph.errors import ModelFileError
-from purigraph.files import check_writable, locked, move, naming, read_json, write_bytes, write_json
+from purigraph.files import check_writable, locked, move, naming, read_json, remove_stale, write_bytes, write_json
 from purigraph.tensor_files import tensor_bytes
 
 T = TypeVar("T")
@@ -140,6 +140,7 @@ def consistent(folder: Path, load: Callable[[], T]) -> T:
 
 def _settle(folder: Path) -> None:
     """Complete the save of a killed process, or remove what it left."""
+    remove_stale(folder, f".{_WAITING}")
     current = None
     with suppress(ModelFileError):
         current = weights_path(folder, read_document(folder))
@@ -154,11 +155,12 @@ def _settle(folder: Path) -> None:
 
 def _signature(folder: Path) -> list[tuple[int, int] | None]:
     """Return what changes whenever a file of the model is replaced."""
-    found: list[tuple[int, int] | None] = []
-    for name in (CONFIG_FILE, WEIGHTS_FILE):
-        try:
-            status = (folder / name).stat()
-            found.append((status.st_ino, status.st_mtime_ns))
-        except OSError:
-            found.append(None)
-    return found
+    return [_file_signature(folder / name) for name in (CONFIG_FILE, WEIGHTS_FILE)]
+
+
+def _file_signature(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

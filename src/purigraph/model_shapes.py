@@ -99,7 +99,7 @@ def _at_most_parameters(limit: int) -> Iterator[None]:
         if count > limit:
             raise ValueError("it has far more tensors than the weights file.")
 
-    handle = register_module_parameter_registration_hook(registered)  # type: ignore[arg-type]
+    handle = register_module_parameter_registration_hook(registered)
     try:
         yield
     finally:

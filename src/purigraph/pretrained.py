@@ -20,7 +20,15 @@ from torch import Tensor, nn
 
 from purigraph._version import __version__
 from purigraph.errors import ModelFileError
-from purigraph.model_folders import CONFIG_FILE, WEIGHTS_FILE, check_folder, consistent, read_document, save_model, weights_path
+from purigraph.model_folders import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    check_folder,
+    consistent,
+    read_document,
+    save_model,
+    weights_path,
+)
 from purigraph.model_shapes import build_checked, check_finite
 from purigraph.registry import Components
 from purigraph.settings import Configured

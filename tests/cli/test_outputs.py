@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -107,3 +109,66 @@ def test_the_attacked_graph_can_be_purified(workshop: Workshop, tmp_path: Path) 
     assert after.test_mask.equal(before.test_mask)
     invoke("purify", attacked, "-m", workshop.purifier, "-o", clean)
     assert load_npz(clean).edge_index.equal(after.edge_index)
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "GRAPH", "-o", "GCN"], "holds a classifier/gcn, which a purifier would overwrite"),
+        (["train", "GRAPH", "-o", "PURIFIER"], "holds a purifier/gpr-gae, which a classifier would overwrite"),
+        (["fit", "GRAPH", "-o", "FOREIGN"], r"config\.json lacks .* It would be overwritten"),
+        (["fit", "GRAPH", "-o", "LOCKED"], r"config\.json is read-only"),
+        (["attack", "GRAPH", "-c", "GCN", "-o", "GCN/model.safetensors"], "is also another argument"),
+        (["attack", "GRAPH", "-c", "c", "-m", "PURIFIER", "-o", "PURIFIER/model.safetensors"], "is also another"),
+        (["attack", "GRAPH", "-c", "c", "-o", "GCN/model.safetensors"], "exists and is not a file of flips"),
+        (["attack", "GRAPH", "-c", "c", "-o", "text.safetensors"], "exists and is not a file of flips"),
+        (["attack", "GRAPH", "-c", "c", "-o", "f.safetensors", "--graph-output", "text.npz"], "not a graph file"),
+        (["purify", "GRAPH", "-m", "m", "-o", "text.npz"], "exists and is not a graph file"),
+        (["purify", "GRAPH", "-m", "m", "-o", "locked.npz"], "locked.npz is read-only"),
+        (["purify", "GRAPH", "-m", "m", "-o", "link.npz"], "is also another argument"),
+        (["purify", "GRAPH", "-m", "m", "-o", "loop.npz"], "Too many levels of symbolic links"),
+        (["evaluate", "GRAPH", "-c", "GCN", "-o", "GCN/config.json"], "is also another argument"),
+        (["evaluate", "GRAPH", "-c", "c", "-o", "GCN/config.json"], "is not the JSON of `purigraph evaluate`"),
+        (["evaluate", "GRAPH", "-c", "c", "-o", "text.npz"], "is not the JSON of `purigraph evaluate`"),
+        (["bench", "-o", "GCN/config.json"], "is not the JSON of `purigraph bench`"),
+    ],
+)
+def test_what_is_of_another_kind_is_not_overwritten(
+    arguments: list[str], message: str, workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("text.safetensors", "text.npz"):
+        Path(name).write_text("a text")
+    for name in ("foreign", "locked"):
+        Path(name).mkdir()
+        Path(name, "config.json").write_text('{"model_type": "bert"}')
+    shutil.copy(workshop.gcn / "config.json", "locked")
+    config = json.loads(Path("locked/config.json").read_text())
+    Path("locked/config.json").write_text(json.dumps({**config, "class": "purifier/gpr-gae"}))
+    shutil.copy(workshop.graph, "locked.npz")
+    for locked in ("locked/config.json", "locked.npz"):
+        Path(locked).chmod(0o444)
+    Path("link.npz").symlink_to(workshop.graph)
+    Path("loop.npz").symlink_to("loop.npz")
+    places = {"GRAPH": workshop.graph, "GCN": workshop.gcn, "PURIFIER": workshop.purifier}
+    places |= {"FOREIGN": tmp_path / "foreign", "LOCKED": tmp_path / "locked"}
+    files = [path for folder in (tmp_path, workshop.graph.parent) for path in folder.rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in files}
+    given = []
+    for argument in arguments:
+        for name, place in places.items():
+            argument = argument.replace(name, str(place))
+        given.append(argument)
+    refused(message, *given)
+    assert {path: path.read_bytes() for path in files} == before
+
+
+def test_what_is_of_the_same_kind_is_overwritten(workshop: Workshop, tmp_path: Path) -> None:
+    flips, graph, report = tmp_path / "f.safetensors", tmp_path / "g.npz", tmp_path / "r.json"
+    for path in (flips, graph, report):
+        path.touch()  # an empty file may be written to, whatever its kind
+    for _ in range(2):
+        invoke("attack", workshop.graph, "-c", workshop.gcn, "-o", flips, "--graph-output", graph, *QUICK)
+        invoke("evaluate", workshop.graph, "-c", workshop.gcn, "-o", report, "--epsilon", 0.1, *QUICK)
+    assert flips.stat().st_size * graph.stat().st_size * report.stat().st_size > 0

@@ -188,3 +188,38 @@ def test_the_format_is_that_of_0_1_0(tmp_path: Path) -> None:
 
 def _codes(pairs: torch.Tensor, graph: PairGraph) -> torch.Tensor:
     return pairs[0] * graph.num_nodes + pairs[1]
+
+
+def damaged(path: Path, tensors: dict[str, torch.Tensor] | None = None, **header: str | None) -> None:
+    flips = Perturbation(5, torch.tensor([[0], [3]]))
+    about = {"format": "purigraph.perturbation/1", "num_nodes": "5", "sha256": flips.digest} | header
+    contents = {"added": flips.added, "removed": flips.removed} | (tensors or {})
+    write_tensors(path, contents, {key: value for key, value in about.items() if value is not None})
+
+
+@pytest.mark.parametrize(
+    "num_nodes", [None, "", "-5", "5.0", "five", "²", "9" * 5_000, "9" * 20, "0", "3", "10000000000"]
+)
+def test_files_with_absurd_numbers_of_nodes_are_refused(tmp_path: Path, num_nodes: str | None) -> None:
+    damaged(tmp_path / "good")
+    assert len(Perturbation.load(tmp_path / "good")) == 1
+    damaged(tmp_path / "bad", num_nodes=num_nodes)
+    with pytest.raises(ModelFileError, match=r"bad is (not a perturbation|damaged)"):
+        Perturbation.load(tmp_path / "bad")
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        torch.zeros(2),
+        torch.zeros(3, 1, dtype=torch.int64),
+        torch.zeros(2, 11, dtype=torch.int64),
+        torch.zeros(2, 1, dtype=torch.int64),
+        torch.tensor([[0.0], [3.0]]),
+        torch.tensor([[0], [7]]),
+    ],
+)
+def test_files_with_absurd_pairs_are_refused(tmp_path: Path, added: torch.Tensor) -> None:
+    damaged(tmp_path / "bad", {"added": added})
+    with pytest.raises(ModelFileError, match=r"bad is damaged"):
+        Perturbation.load(tmp_path / "bad")

@@ -27,7 +27,7 @@ class EvenNet(PolynomialClassifier):
 
     paper_hyper = MappingProxyType({"ogbn-arxiv": {"hidden_channels": 256}})
 
-    hops: int = setting("K, even.", default=10, ge=2, multiple_of=2)
+    hops: int = setting("K, even.", default=10, ge=2, le=1_000, multiple_of=2)
     alpha: float = setting("Of the coefficients that training starts from.", default=0.1, gt=0, le=1)
 
     step = 2

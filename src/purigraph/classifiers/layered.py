@@ -30,7 +30,7 @@ class LayeredClassifier(Classifier):
     trial_settings = MappingProxyType({"hidden_channels": 8})
 
     hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
-    num_layers: int = setting("The number of layers.", default=2, ge=1)
+    num_layers: int = setting("The number of layers.", default=2, ge=1, le=1_000)
     dropout: float = setting("The share that is dropped after every hidden layer.", default=0.5, ge=0, lt=1)
     input_dropout: float = setting("The share of the features that is dropped.", default=0.0, ge=0, lt=1)
 

@@ -26,7 +26,7 @@ class MLP(Classifier):
     trial_settings = MappingProxyType({"hidden_channels": 8})
 
     hidden_channels: int = setting("The width of the hidden layers.", default=64, ge=1)
-    num_layers: int = setting("The number of linear layers.", default=2, ge=1)
+    num_layers: int = setting("The number of linear layers.", default=2, ge=1, le=1_000)
     dropout: float = setting(
         "The share that is dropped before every layer, the first included.", default=0.5, ge=0, lt=1
     )

@@ -28,8 +28,8 @@ class PolynomialClassifier(Classifier):
     trial_settings = MappingProxyType({"hidden_channels": 8})
 
     hidden_channels: int = setting("The width of the MLP's hidden layers.", default=64, ge=1)
-    num_layers: int = setting("The number of layers of the MLP.", default=2, ge=1)
-    hops: int = setting("K.", default=10, ge=1)
+    num_layers: int = setting("The number of layers of the MLP.", default=2, ge=1, le=1_000)
+    hops: int = setting("K.", default=10, ge=1, le=1_000)
     dropout: float = setting("The share that is dropped before every layer of the MLP.", default=0.5, ge=0, lt=1)
 
     #: s, by how many hops a term is further than the one before.

@@ -46,7 +46,7 @@ class GPRGAE(Purifier):
     """
 
     in_channels: int | None = setting("F, the number of node features. None: set by `fit`.", default=None, ge=1)
-    hops: int = setting("K, the order of the largest of the K+1 filters.", default=7, ge=1)
+    hops: int = setting("K, the order of the largest of the K+1 filters.", default=7, ge=1, le=1_000)
     node_channels: int = setting("Z1, the width of the node encoding.", default=128, ge=1)
     edge_channels: int = setting("Z2, the width of the edge encoding.", default=512, ge=1)
     dropout: float = setting("The dropout rate of the features in training.", default=0.7, ge=0, lt=1)

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, models
 
 import purigraph as pg
-from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
+from purigraph.errors import InputError, NoGradientError, NotFittedError, UnsupportedModelError
 from purigraph.graph import PairGraph, as_pair_graph, read_data
 from purigraph.graph.sampling import sample_non_edges
 from purigraph.purifiers import Purifier
@@ -36,6 +36,7 @@ def test_train_mode_reaches_the_classifier_and_not_the_purifier(trained: pg.GPRG
             return x
 
     model = pg.protect(Spy(), trained)
+    seen.clear()  # of the graph that `protect` tried
     model.train()
     model(data.x, data.edge_index)
     model.eval()
@@ -217,3 +218,99 @@ def test_any_purifier_can_be_attacked_by_parts(data: Data) -> None:
 def test_a_folder_is_no_purifier() -> None:
     with pytest.raises(InputError, match="purifiers.load"):
         pg.protect(gcn(), "my-purifier")  # type: ignore[arg-type]
+
+
+class Mean(nn.Module):
+    """A layer that accepts weights and may ignore them, with batch normalisation and dropout, and counts its calls."""
+
+    def __init__(self, uses_weights: bool, in_channels: int | None = 24) -> None:
+        super().__init__()
+        if in_channels is not None:
+            self.in_channels = in_channels
+        self.linear, self.norm, self.drop = nn.Linear(24, 2), nn.BatchNorm1d(2), nn.Dropout(0.5)
+        self.uses_weights, self.calls = uses_weights, 0
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        self.calls += 1
+        h = self.drop(self.norm(self.linear(x)))
+        message = h[edge_index[0]]
+        if self.uses_weights and edge_weight is not None:
+            message = message * edge_weight.unsqueeze(1)
+        return h.index_add(0, edge_index[1], message)
+
+
+def test_a_model_that_ignores_its_weights_is_noticed(trained: pg.GPRGAE) -> None:
+    with pytest.raises(UnsupportedModelError, match=r"Mean accepts 'edge_weight' but ignores it.*threshold="):
+        pg.protect(Mean(uses_weights=False), trained)
+    pg.protect(Mean(uses_weights=False), trained, threshold=0.5)
+    pg.protect(Mean(uses_weights=True), trained)
+
+
+def test_without_the_number_of_features_it_is_noticed_at_the_first_call(data: Data) -> None:
+    model = pg.protect(Mean(uses_weights=False, in_channels=None), TwoHops())
+    with pytest.raises(UnsupportedModelError, match="ignores it"):
+        model(data.x, data.edge_index)
+    honest = pg.protect(Mean(uses_weights=True, in_channels=None), TwoHops()).eval()
+    assert honest(data.x, data.edge_index).shape == (120, 2)
+
+
+def test_the_check_leaves_a_model_as_it_was(trained: pg.GPRGAE) -> None:
+    model = Mean(uses_weights=True).train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    random = torch.get_rng_state()
+    pg.protect(model, trained)
+    assert torch.equal(torch.get_rng_state(), random)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(module.training for module in model.modules())
+    assert model.calls == 0
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_models_that_use_no_edges_or_can_t_be_tried_are_not_refused(trained: pg.GPRGAE) -> None:
+    class NeedsMore(Mean):
+        def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, batch: Tensor) -> Tensor:  # type: ignore[override]
+            return super().forward(x, edge_index)
+
+    class ForThisGraphOnly(Mean):
+        def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+            assert len(x) == 120
+            return super().forward(x, edge_index)
+
+    for model in (NeedsMore(uses_weights=False), ForThisGraphOnly(uses_weights=False)):
+        pg.protect(model, trained)
+    pg.protect(pg.classifiers.create("mlp", 24, 2), trained)
+    lazy = nn.Module()
+    lazy.conv = GCNConv(-1, 2)
+    lazy.forward = lambda x, edge_index, edge_weight=None: lazy.conv(x, edge_index, edge_weight)  # type: ignore[assignment]
+    pg.protect(lazy, trained)
+    assert isinstance(lazy.conv.lin.weight, nn.UninitializedParameter)
+
+
+@pytest.mark.parametrize("name", pg.classifiers.names())
+def test_our_own_classifiers_pass(name: str, trained: pg.GPRGAE) -> None:
+    pg.protect(pg.classifiers.create(name, 24, 2), trained)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5])
+def test_models_called_with_data_are_told_how_to_be_wrapped(threshold: float | None, trained: pg.GPRGAE) -> None:
+    class OfData(nn.Module):
+        def forward(self, data: Data) -> Tensor:
+            return data.x
+
+    with pytest.raises(UnsupportedModelError, match="takes a single argument, 'data'") as error:
+        pg.protect(OfData(), trained, threshold=threshold)
+    namespace: dict[str, Any] = {"torch": torch, "Data": Data}
+    advice = str(error.value).partition("Wrap it:\n")[2]
+    exec("\n".join(line.removeprefix("    ") for line in advice.splitlines()), namespace)
+    assert pg.protect(namespace["Wrapped"](OfData()), trained, threshold=threshold) is not None
+
+
+def test_a_model_without_gradients_is_told_what_works(trained: pg.GPRGAE, data: Data) -> None:
+    data.test_mask = torch.arange(120) < 20
+    model = pg.protect(models.GAT(24, 8, 2, 2), trained, threshold=0.5)
+    with pytest.raises(NoGradientError) as error:
+        pg.evaluate(model, data, epsilons=0.1, epochs=1)
+    message = str(error.value)
+    assert 0 < message.index("transfer_from=") < message.index("'evolutionary'")
+    quick = {"epochs": 2, "fine_tune_epochs": 1, "block_size": 50, "final_samples": 2}
+    assert len(pg.evaluate(model, data, epsilons=0.1, transfer_from=gcn(), **quick).records) == 1

@@ -52,6 +52,10 @@ class UnsupportedModelError(PurigraphError, TypeError):
     """A classifier can't be protected as it is: the message says why and what to do."""
 
 
+class NoGradientError(UnsupportedModelError):
+    """An attack needs gradients, but none flow from the model's output back to the edges."""
+
+
 class MaskedGradientWarning(UserWarning):
     """An attack had no gradient to follow: the measured robustness may not be real."""
 

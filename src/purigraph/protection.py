@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
-from purigraph.model_checks import refuse_caches
+from purigraph.model_checks import refuse_caches, refuse_data_models, refuse_ignored_weights
 from purigraph.purifiers import Purifier
 
 
@@ -27,6 +27,8 @@ class Protected(nn.Module):
         self.purifier = purifier
         self.weight_arg = weight_arg
         self.threshold = threshold
+        # Whether it is known that the classifier uses its weights; `protect` can't tell without the number of features.
+        self._weights_checked = False
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
@@ -48,7 +50,15 @@ class Protected(nn.Module):
             kept = edge_index[:, weight.detach() >= self.threshold]
             return self.classifier(x, kept, *args, **kwargs)
         assert self.weight_arg is not None
+        if isinstance(x, Tensor) and x.dim() == 2:
+            self.check_weights(x.shape[1])
         return self.classifier(x, edge_index, *args, **{self.weight_arg: weight}, **kwargs)
+
+    def check_weights(self, num_features: int) -> None:
+        """Raise `UnsupportedModelError` if the classifier ignores edge weights; checked once."""
+        if self.weight_arg is not None and not self._weights_checked:
+            refuse_ignored_weights(self.classifier, self.weight_arg, num_features)
+            self._weights_checked = True
 
     def unprotected(self) -> nn.Module:
         """Return the classifier alone, with the signature of this model; transferred attacks are made on it."""
@@ -56,7 +66,9 @@ class Protected(nn.Module):
 
     def with_purifier(self, purifier: Purifier) -> Protected:
         """Return the same classifier behind another purifier (for example, with other settings)."""
-        return Protected(self.classifier, purifier, self.weight_arg, self.threshold)
+        other = Protected(self.classifier, purifier, self.weight_arg, self.threshold)
+        other._weights_checked = self._weights_checked
+        return other
 
     def extra_repr(self) -> str:
         """Return the text that `repr` shows next to the two parts."""
@@ -102,7 +114,8 @@ def protect(
         purifier: A fitted purifier.
         weight_arg: The name of the classifier's edge weight argument.
         threshold: For models that take no weights (plain GAT, SAGE, GIN), edges with a purified weight below this are
-            removed instead. Removal has no gradient: to attack such a model, transfer attacks from another one.
+            removed instead. Removal has no gradient: to attack such a model, transfer attacks from another one
+            (`purigraph.evaluate(..., transfer_from=...)`).
 
     Raises:
         UnsupportedModelError: If the classifier would not see the purified graph; the message says why and what to do.
@@ -124,12 +137,18 @@ def protect(
             "graph, or load a fitted one with purigraph.purifiers.load(folder)."
         )
     refuse_caches(classifier)
+    refuse_data_models(classifier)
     if threshold is not None:
         if not 0 <= threshold <= 1:
             raise InputError(f"threshold must be between 0 and 1, not {threshold}.")
         return Protected(classifier, purifier, None, threshold)
     _require_weights(classifier, weight_arg)
-    return Protected(classifier, purifier, weight_arg, None)
+    model = Protected(classifier, purifier, weight_arg, None)
+    widths = (getattr(part, "in_channels", None) for part in (classifier, purifier))
+    known = next((width for width in widths if isinstance(width, int) and width > 0), None)
+    if known is not None:
+        model.check_weights(known)
+    return model
 
 
 def _require_weights(classifier: nn.Module, weight_arg: str) -> None:

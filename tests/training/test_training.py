@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from typing import Any
 
 import pytest
@@ -232,11 +233,16 @@ def test_a_loss_that_is_not_finite_is_said(split):
 
 
 def test_a_validation_loss_that_is_never_finite_is_said(split):
-    validation = copy.copy(split.validation)
-    validation.x = torch.full_like(validation.x, 3e38)
+    class BrokenOnValidation(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(24, 2)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.linear(x) * (1.0 if self.training else math.nan)
 
     with pytest.raises(PurigraphError, match="The validation loss was never finite in 12 epochs"):
-        train_on(nn_linear(), split.train, validation, settings=SHORT)
+        train_on(BrokenOnValidation(), split.train, split.validation, settings=SHORT)
 
 
 def nn_linear() -> nn.Module:
@@ -458,7 +464,7 @@ def test_features_in_double_precision_train_a_model_in_double_precision(split):
     [
         (lambda data: setattr(data, "y", None), "y is missing"),
         (lambda data: setattr(data, "y", torch.full_like(data.y, -1)), "negative label"),
-        (lambda data: setattr(data, "x", data.x.long()), "floating point"),
+        (lambda data: setattr(data, "x", data.x[0]), r"data\.x must be a matrix of numbers"),
     ],
 )
 def test_graphs_that_can_not_be_trained_on_are_named(change, message, split):

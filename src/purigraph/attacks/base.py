@@ -226,7 +226,8 @@ def read_input(data: Input) -> tuple[Any, PairGraph]:
         raise InputError(f"data must be a PyG Data or a tuple (x, graph), not a {type(data).__name__}.")
     if isinstance(x, Tensor):
         if x.shape[:1] != (graph.num_nodes,):
-            raise InputError(f"x has the shape {tuple(x.shape)}, but the graph has {graph.num_nodes} nodes.")
+            rows = f"{x.shape[0]} rows" if x.dim() else "no rows"
+            raise InputError(f"x has {rows}, but the graph has {graph.num_nodes} nodes.")
         # Not converted: what dtype a model takes is its own affair, and integers may be the indices of embeddings.
         if x.dim() == 2 and x.is_floating_point():
             x = read_features(x, dtype=x.dtype)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from purigraph.attacks.model import Model, Relaxable
 from purigraph.attacks.overlay import Overlay
-from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.errors import InputError, NoGradientError, UnsupportedModelError
 from purigraph.graph.edge_structure import list_edges
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.losses import Loss
@@ -111,7 +111,7 @@ class Victim:
         Non-finite entries are set to 0: an attack that stopped there would make the model look better than it is.
 
         Raises:
-            UnsupportedModelError: If the output is not differentiable in `edge_weight`.
+            NoGradientError: If the output is not differentiable in `edge_weight`.
         """
         presence = overlay.presence(flip_weight.detach()).requires_grad_()
         logits = self._relaxed_logits(overlay, presence)
@@ -120,10 +120,11 @@ class Victim:
             loss = self._loss(logits, self._target_labels)
             (gradient,) = torch.autograd.grad(loss, presence, allow_unused=True)
         if gradient is None:
-            raise UnsupportedModelError(
-                "The model's output does not depend on edge_weight, so there is no gradient to follow. Pass a "
-                "model that uses edge_weight without detaching it, or the attack 'evolutionary', which only needs "
-                "predictions."
+            raise NoGradientError(
+                "The model's output does not depend on edge_weight, so there is no gradient to follow. Compute the "
+                "attack on a classifier that uses edge_weight, such as a GCN trained on the same graph, and transfer "
+                "it: purigraph.evaluate(model, data, transfer_from=gcn). Or use the attack 'evolutionary', which only "
+                "needs predictions but takes far longer."
             )
         logits = logits.detach()
         verdict = Verdict(accuracy(logits, self._target_labels), float(loss.detach()))

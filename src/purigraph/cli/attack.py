@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from purigraph.cli.attacking import create_attack, read_budgets
+from purigraph.cli.attacking import advice_for_the_command_line, create_attack, read_budgets
 from purigraph.cli.models import load_scene, load_victim
 from purigraph.cli.options import (
     AttackEpochsOption,
@@ -78,16 +78,17 @@ def run(
     begin = None if start is None else Perturbation.load(start)
     model, inner = load_victim(classifier, purifier, device)
     data, chosen = load_scene(graph, inner, seed=seed, split=split, device=device)
-    found = attacker(
-        model,
-        data,
-        Budget(amount, kind),
-        start=begin,
-        seed=attack_seed,
-        restarts=restarts or 1,
-        checkpoint=checkpoint,
-        progress=False if as_json else None,
-    )
+    with advice_for_the_command_line(purifier):
+        found = attacker(
+            model,
+            data,
+            Budget(amount, kind),
+            start=begin,
+            seed=attack_seed,
+            restarts=restarts or 1,
+            checkpoint=checkpoint,
+            progress=False if as_json else None,
+        )
     facts: dict[str, object] = {
         "graph": graph,
         **chosen,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast, get_args
 
 from purigraph.cli.inputs import is_file, read_settings
 from purigraph.cli.options import DEFAULT_ATTACK
-from purigraph.errors import InputError
+from purigraph.errors import InputError, NoGradientError
 from purigraph.registry import canonical
 
 if TYPE_CHECKING:
@@ -53,6 +54,32 @@ def create_attack(
         )
     del given["epochs"]
     return attacks.create(name).with_epochs(epochs).replace(**given)
+
+
+@contextmanager
+def advice_for_the_command_line(purifier: str | None) -> Iterator[None]:
+    """Replace the advice of an attack that finds no gradients, which is for Python, by options of a command.
+
+    Args:
+        purifier: The value of `--purifier`.
+    """
+    try:
+        yield
+    except NoGradientError:
+        first = (
+            "The classifier's output does not depend on the edge weights"
+            if purifier is None
+            else "No gradient flows from the classifier through the purifier to the edges"
+        )
+        transfer = (
+            ""
+            if purifier is None
+            else "measure it with attacks on the classifier alone, `purigraph evaluate ... --transfer`, or "
+        )
+        raise NoGradientError(
+            f"{first}, so this attack has nothing to follow: {transfer}use --attack evolutionary, which only needs "
+            "predictions but takes far longer."
+        ) from None
 
 
 def read_budgets(kind: str, given: Sequence[float] | None, default: Sequence[float]) -> tuple[Kind, Sequence[float]]:

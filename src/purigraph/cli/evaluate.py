@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from purigraph.cli.attacking import create_attack, read_budgets
+from purigraph.cli.attacking import advice_for_the_command_line, create_attack, read_budgets
 from purigraph.cli.models import load_scene, load_victim
 from purigraph.cli.options import (
     AttackEpochsOption,
@@ -98,18 +98,19 @@ def run(
             progress=False if as_json else None,
         )
     else:
-        result = evaluate(
-            model,
-            data,
-            attack=attacker,
-            epsilons=epsilons,
-            transfer_from=model.unprotected() if transfer and isinstance(model, Protected) else None,
-            seeds=seeds,
-            budget_kind=kind,
-            restarts=restarts or 1,
-            checkpoint=checkpoint,
-            progress=False if as_json else None,
-        )
+        with advice_for_the_command_line(None if transfer else purifier):
+            result = evaluate(
+                model,
+                data,
+                attack=attacker,
+                epsilons=epsilons,
+                transfer_from=model.unprotected() if transfer and isinstance(model, Protected) else None,
+                seeds=seeds,
+                budget_kind=kind,
+                restarts=restarts or 1,
+                checkpoint=checkpoint,
+                progress=False if as_json else None,
+            )
     document = {"graph": graph, **chosen, "attack_seeds": seeds, "budget_kind": kind, **result.to_dict()}
     if output is not None:
         keep_result(lambda path: write_json(path, document), output)

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from purigraph import attacks
 from purigraph._version import __version__
 from purigraph.attacks import Attack, Model
-from purigraph.errors import InputError, UnsupportedModelError
+from purigraph.errors import InputError, NoGradientError, UnsupportedModelError
 from purigraph.evaluation.arguments import read_numbers, read_seeds
 from purigraph.evaluation.robust_accuracy import Evaluation, evaluate
 from purigraph.graph.budget import Kind
@@ -207,9 +207,9 @@ def worst_case(
         except UnsupportedModelError as error:  # noqa: PERF203 (each iteration takes minutes)
             left_out[member.name] = error
     if not results:
-        reason = "; ".join(f"{name}: {error}" for name, error in left_out.items())
+        reason = "; ".join(f"{name}: {_reason(error)}" for name, error in left_out.items())
         raise UnsupportedModelError(f"No attack of the ensemble can be used on this model. {reason}".rstrip())
-    warnings = [f"{name!r} was left out: {error}" for name, error in left_out.items()]
+    warnings = [f"{name!r} was left out: {_reason(error)}" for name, error in left_out.items()]
     warnings += _doubts([member for member in members if member.name in results], attackers, results, epsilons)
     clean = next(iter(results.values())).clean
     return WorstCase(clean, len(nodes), results, warnings)
@@ -248,6 +248,13 @@ def _views(model: Model, transfer_from: Model | None) -> dict[str, Model]:
     if transfer_from is not None:
         views[TRANSFER] = transfer_from
     return views
+
+
+def _reason(error: UnsupportedModelError) -> str:
+    """Return why a member was left out. Advice on other attacks is of no use here: they are in the ensemble."""
+    if isinstance(error, NoGradientError):
+        return "it follows gradients, and no gradient flows from the model's output back to the edges."
+    return str(error)
 
 
 def _doubts(

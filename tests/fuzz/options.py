@@ -73,7 +73,7 @@ PLACES = (
     "gcn/model.safetensors",
     "cora.npz",
 )
-PLACES += (workshop.GRAPH, workshop.PURIFIER, "graph.npz/x", "synthetic-citation", "fit-state", "cora.npz")
+PLACES += (workshop.GRAPH, workshop.PURIFIER, "graph.npz/x", "fit-state", "cora.npz")
 
 
 def options(rng: random.Random, place: Path) -> Case:
@@ -87,7 +87,7 @@ def options(rng: random.Random, place: Path) -> Case:
             words += ["-m", rng.choice((workshop.PURIFIER, workshop.PURIFIER, _input(rng)))]
     if name == "purify":
         words += ["-m", rng.choice((workshop.PURIFIER, workshop.PURIFIER, workshop.PURIFIER, _input(rng)))]
-    outputs, keeps, target = [], [], None
+    outputs, keeps = [], []
     if name != "evaluate" or rng.random() < 0.3:
         suffix = {"purify": ".npz", "attack": ".safetensors", "evaluate": ".json"}.get(name, "")
         target = _output(rng, place, suffix)
@@ -106,7 +106,7 @@ def options(rng: random.Random, place: Path) -> Case:
         words.insert(rng.randrange(len(words)), rng.choice(TEXTS))
     if rng.random() < 0.05:
         words.pop(rng.randrange(len(words)))
-    act = _with_reader(command(*words), Path(target)) if target else command(*words)
+    act = _with_readers(command(*words), [*outputs, *keeps])
     return Case(" ".join(map(repr, words)), act, outputs=outputs, keeps=keeps)
 
 
@@ -198,11 +198,13 @@ def _output(rng: random.Random, place: Path, suffix: str) -> str:
     return path.name
 
 
-def _with_reader(act: Callable[[], object], target: Path) -> Callable[[], object]:
-    """Run with a reader at the other end if the output is a FIFO, without which any program would wait for one."""
+def _with_readers(act: Callable[[], object], targets: list[Path]) -> Callable[[], object]:
+    """Run with a reader at the other end of outputs that are FIFOs, without which any program would wait for one."""
 
     def run() -> object:
-        with _reading(target):
+        with contextlib.ExitStack() as stack:
+            for target in targets:
+                stack.enter_context(_reading(target))
             return act()
 
     return run

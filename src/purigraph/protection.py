@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.model_checks import refuse_caches, refuse_data_models, refuse_ignored_weights
+from purigraph.numbers import is_real
 from purigraph.purifiers import Purifier
 
 
@@ -127,6 +128,8 @@ def protect(
     >>> purifier = pg.GPRGAE(hops=2, node_channels=8, edge_channels=8).fit(data, epochs=1)
     >>> model = pg.protect(GCN(data.num_features, 8, 2, 7), purifier)
     """
+    if not isinstance(classifier, nn.Module):
+        raise InputError(f"The classifier is a {type(classifier).__name__}: pass a PyTorch module.")
     if not isinstance(purifier, Purifier):
         raise InputError(
             f"The purifier is a {type(purifier).__name__}: pass a fitted one, e.g. purigraph.purifiers.load(folder)."
@@ -139,8 +142,8 @@ def protect(
     refuse_caches(classifier)
     refuse_data_models(classifier)
     if threshold is not None:
-        if not 0 <= threshold <= 1:
-            raise InputError(f"threshold must be between 0 and 1, not {threshold}.")
+        if not is_real(threshold) or not 0 <= threshold <= 1:
+            raise InputError(f"threshold must be a number between 0 and 1, not {threshold!r}.")
         return Protected(classifier, purifier, None, threshold)
     _require_weights(classifier, weight_arg)
     model = Protected(classifier, purifier, weight_arg, None)

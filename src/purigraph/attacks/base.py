@@ -27,8 +27,8 @@ from purigraph.graph.perturbation import Perturbation
 from purigraph.kernels.feature_matrix import read_features
 from purigraph.losses import LossName
 from purigraph.model_checks import refuse_caches
+from purigraph.numbers import read_seed
 from purigraph.registry import Components
-from purigraph.seeds import read_seed
 from purigraph.settings import Configured, setting
 
 #: A graph with node features: a `Data`, or (x, graph) with any kind of graph that purigraph reads.

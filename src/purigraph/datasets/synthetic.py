@@ -37,7 +37,7 @@ from purigraph.datasets.synthetic_communities import draw_communities
 from purigraph.datasets.synthetic_edges import draw_edges
 from purigraph.datasets.synthetic_features import draw_dense, draw_words
 from purigraph.errors import InputError
-from purigraph.seeds import read_seed
+from purigraph.numbers import read_seed
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -18,7 +18,7 @@ from purigraph.graph import PairGraph, as_pair_graph, read_data
 from purigraph.graph.injection import inject
 from purigraph.graph.nodes import read_targets
 from purigraph.metrics import accuracy
-from purigraph.seeds import read_seed
+from purigraph.numbers import read_seed
 
 
 class Trace(Protocol):

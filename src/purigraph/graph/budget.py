@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from purigraph.errors import BudgetError
+from purigraph.graph.nodes import read_nodes
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
+from purigraph.numbers import is_real
 from purigraph.registry import canonical
 
 Kind = Literal["incident", "half-degree", "absolute"]
@@ -77,12 +79,12 @@ class Budget:
         object.__setattr__(self, "kind", canonical(self.kind))  # one spelling, as a budget's `repr` is used as a key
         if self.kind not in get_args(Kind):
             raise BudgetError(f"A budget's kind must be one of {', '.join(get_args(Kind))}, not {self.kind!r}.")
-        if not (math.isfinite(self.amount) and self.amount >= 0):
-            raise BudgetError(f"A budget must be finite and not negative, not {self.amount}.")
+        if not _is_size(self.amount):
+            raise BudgetError(f"A budget must be a number, finite and not negative, not {self.amount!r}.")
         if self.kind == "absolute" and self.amount != int(self.amount):
             raise BudgetError(f"An absolute budget must be a whole number of flips, not {self.amount}.")
-        if self.local is not None and not (math.isfinite(self.local) and self.local >= 0):
-            raise BudgetError(f"A local budget must be finite and not negative, not {self.local}.")
+        if self.local is not None and not _is_size(self.local):
+            raise BudgetError(f"A local budget must be a number, finite and not negative, not {self.local!r}.")
 
     @classmethod
     def of(cls, value: Budget | int) -> Budget:
@@ -102,15 +104,16 @@ class Budget:
         Raises:
             BudgetError: If it exceeds the number of node pairs of the graph.
         """
+        nodes = read_nodes(targets, graph.num_nodes, name="targets").to(graph.device)
         possible = graph.num_nodes * (graph.num_nodes - 1) // 2
         if self.kind == "absolute":
             flips = int(self.amount)
         elif self.kind == "incident":
             is_target = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-            is_target[targets] = True
+            is_target[nodes] = True
             flips = round(self.amount * int(is_target[graph.pairs].any(0).sum()))
         else:
-            flips = round(self.amount * int(graph.degree()[torch.unique(targets)].sum()) / 2)
+            flips = round(self.amount * int(graph.degree()[nodes].sum()) / 2)
         if flips > possible:
             raise BudgetError(f"A budget of {flips} flips exceeds the {possible} pairs of {graph.num_nodes} nodes.")
         return flips
@@ -122,3 +125,7 @@ class Budget:
             return Limits(total)
         # The small term keeps products such as 0.29 * 100 from being rounded down to the next integer.
         return Limits(total, torch.floor(self.local * graph.degree().double() + 1e-9).long())
+
+
+def _is_size(value: float) -> bool:
+    return is_real(value) and math.isfinite(value) and value >= 0

@@ -137,7 +137,7 @@ def structure_of(edge_index: Tensor, num_nodes: int) -> EdgeStructure:
     check_form(edge_index)
     structure = _structures.get(edge_index, num_nodes)
     if structure is None:
-        _check_range(edge_index, num_nodes)
+        check_range(edge_index, num_nodes)
         structure = EdgeStructure(edge_index, num_nodes)
         remember(edge_index, structure)
     return structure
@@ -170,11 +170,16 @@ def check_form(edge_index: object) -> None:
     if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[0] != 2:
         found = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
         raise GraphError(f"edge_index must be a tensor of shape (2, number of edges), not {found}.")
+    if edge_index.layout != torch.strided:
+        raise GraphError(
+            f"edge_index is a sparse tensor ({edge_index.layout}): pass the indices of the edges, (2, number of edges)."
+        )
     if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
         raise GraphError(f"edge_index must hold integers, not {edge_index.dtype}.")
 
 
-def _check_range(edge_index: Tensor, num_nodes: int) -> None:
+def check_range(edge_index: Tensor, num_nodes: int) -> None:
+    """Raise `GraphError` unless all indices are nodes."""
     if edge_index.numel() == 0:
         return
     low, high = (int(bound) for bound in edge_index.aminmax())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any, overload
 
 import numpy as np
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from purigraph.errors import GraphError
 from purigraph.kernels.sorted_lists import merge
+from purigraph.numbers import read_integer
 
 __all__ = ["decode", "encode", "merge", "read_num_nodes"]
 
@@ -28,13 +28,7 @@ def read_num_nodes(num_nodes: Any) -> int:
     Raises:
         GraphError: If it is no whole number, negative, or so large that pairs have no codes.
     """
-    try:
-        number = None if isinstance(num_nodes, bool) else operator.index(num_nodes)
-    except TypeError:
-        number = None
-    if number is None or not 0 <= number <= MOST_NODES:
-        raise GraphError(f"num_nodes must be a whole number from 0 to {MOST_NODES:,}, not {num_nodes!r}.")
-    return number
+    return read_integer(num_nodes, name="num_nodes", most=MOST_NODES, error=GraphError)
 
 
 @overload

@@ -13,8 +13,8 @@ from torch import nn
 from purigraph import classifiers
 from purigraph.errors import InputError
 from purigraph.graph.splits import InductiveSplit
+from purigraph.numbers import read_seed
 from purigraph.registry import Registry
-from purigraph.seeds import read_seed
 from purigraph.training.adversarial import GraphAttack, adversarial
 from purigraph.training.run import TrainingResult, read_graphs
 from purigraph.training.self_training import self_training

@@ -32,10 +32,10 @@ from purigraph.graph.sparse_features import select_rows
 from purigraph.kernels import Features
 from purigraph.kernels.feature_matrix import read_features
 from purigraph.metrics import ranking_scores
+from purigraph.numbers import read_seed
 from purigraph.progress import progress as show_progress
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.perturb import perturb
-from purigraph.seeds import read_seed
 from purigraph.settings import Settings, setting
 
 if TYPE_CHECKING:
@@ -353,6 +353,7 @@ def _prepare(
         whole_x, whole = _inputs(validation, "validation")
         if whole_x.shape[1] != x.shape[1]:
             raise InputError(f"data has {x.shape[1]} features, validation has {whole_x.shape[1]}: they must agree.")
+        whole_x, whole = whole_x.to(x.dtype), whole.with_weight(whole.weight.to(x.dtype))
         held_out = _further_nodes(data, validation)
     needed = round(settings.injection * graph.num_pairs)
     if graph.num_pairs == 0 or needed == 0:

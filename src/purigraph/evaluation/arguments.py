@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from purigraph.errors import InputError
+from purigraph.numbers import read_seed
 
 
 def read_numbers(values: Any, *, name: str) -> tuple[float, ...]:
@@ -30,12 +31,7 @@ def read_seeds(values: Any, *, name: str = "seeds") -> tuple[int, ...]:
     ((0,), (0, 1))
     """
     found = tuple(_plain(value) for value in _each(values, name, "a whole number or a list of whole numbers"))
-    for value in found:
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            raise InputError(f"{name} must be a whole number or a list of whole numbers; {value!r} is not one.")
-        if not -(1 << 63) <= int(value) < 1 << 63:
-            raise InputError(f"{name} must fit in 64 bits; {value} does not.")
-    return tuple(int(value) for value in found)
+    return tuple(read_seed(value, name=name) for value in found)
 
 
 def _each(values: Any, name: str, expected: str) -> Iterable[Any]:

@@ -109,9 +109,7 @@ def count_nodes(data: Data) -> int:
     try:
         return read_num_nodes(data.num_nodes)
     except (IndexError, RuntimeError, TypeError) as error:
-        raise GraphError(
-            f"data does not say how many nodes it has ({error}): data.x must be a tensor (N, F)."
-        ) from None
+        raise GraphError(f"data does not say how many nodes it has ({error}): data.x must be (N, F).") from None
 
 
 def read_scipy(adjacency: Any) -> PairGraph:
@@ -143,9 +141,7 @@ def _number(u: object, v: object, weight: Any) -> float:
     try:
         return float(weight)
     except (TypeError, ValueError, OverflowError):
-        raise GraphError(
-            f"The edge between {u!r} and {v!r} has the weight {weight!r}, which is not a number."
-        ) from None
+        raise GraphError(f"The weight of the edge between {u!r} and {v!r} is not a number: {weight!r}.") from None
 
 
 def as_pair_graph(graph: Any) -> PairGraph:

@@ -73,7 +73,7 @@ def attach_split(
     train_per_class = read_integer(train_per_class, name="train_per_class")
     val_per_class = read_integer(val_per_class, name="val_per_class")
     if not is_real(test_share) or not 0 <= test_share < 1:
-        raise InputError(f"test_share must be a number in [0, 1), not {test_share!r}.")
+        raise InputError(f"test_share must be in [0, 1), not {test_share!r}.")
     labels = _labels(data)
     rng = np.random.default_rng(read_seed(seed))
     masks = {name: np.zeros(len(labels), dtype=bool) for name in MASKS}

@@ -48,7 +48,7 @@ def test_files_with_several_splits(workshop: Workshop, tmp_path: Path) -> None:
     refused("holds 2 splits, numbers 0 to 1", "train", workshop.splits, "-o", gcn, "--split", 2)
     refused("holds one split", "train", workshop.graph, "-o", gcn, "--split", 1)
     refused("selected by --seed", "train", "cora", "-o", gcn, "--split", 1)
-    refused("--inductive too", "fit", workshop.splits, "-o", gcn, "--split", 1)
+    refused("--inductive too", "fit", workshop.splits, "-o", tmp_path / "purifier", "--split", 1)
 
 
 def test_a_folder_is_not_taken_for_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from purigraph.cli.attacking import advice_for_the_command_line, create_attack, read_budgets
+from purigraph.cli.inputs import graph_file
 from purigraph.cli.models import load_scene, load_victim
 from purigraph.cli.options import (
     AttackEpochsOption,
@@ -67,7 +68,7 @@ def run(
     from purigraph.graph.npz import save_npz
     from purigraph.graph.perturbation import Perturbation
 
-    inputs = [graph, start, classifier, purifier]
+    inputs = [graph_file(graph), start, classifier, purifier]
     check_output(output, "--output", suffix=".safetensors", kind=FLIPS, apart_from=inputs)
     check_output(graph_output, "--graph-output", suffix=".npz", kind=GRAPH_FILE, apart_from=[*inputs, output])
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=[*inputs, output, graph_output])

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from purigraph.cli.attacking import advice_for_the_command_line, create_attack, read_budgets
+from purigraph.cli.inputs import graph_file
 from purigraph.cli.models import load_scene, load_victim
 from purigraph.cli.options import (
     AttackEpochsOption,
@@ -63,7 +64,7 @@ def run(
     from purigraph.files import write_json
     from purigraph.protection import Protected
 
-    inputs = [graph, classifier, purifier]
+    inputs = [graph_file(graph), classifier, purifier]
     written = report(NAME, "graph", "attack_seeds", "budget_kind")
     check_output(output, "--output", kind=written, apart_from=[*inputs, checkpoint])
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=inputs)

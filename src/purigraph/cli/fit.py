@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from purigraph.cli.inputs import check_names, check_split, load_graph, read_settings
+from purigraph.cli.inputs import check_names, check_split, graph_file, load_graph, read_settings
 from purigraph.cli.options import (
     CheckpointOption,
     DeviceOption,
@@ -50,8 +50,8 @@ def run(
     from purigraph.errors import InputError
     from purigraph.graph.splits import MASKS, inductive_split
 
-    check_output(output, "--output", folder=True, model="purifier", apart_from=[graph])
-    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, output])
+    check_output(output, "--output", folder=True, model="purifier", apart_from=[graph_file(graph)])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph_file(graph), output])
     if split is not None and not inductive:
         raise InputError("--split selects the test nodes that --inductive hides: pass --inductive too, or omit it.")
     given = read_settings(settings, epochs=epochs)

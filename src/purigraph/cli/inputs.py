@@ -19,6 +19,11 @@ def is_file(graph: str) -> bool:
     return Path(graph).suffix == ".npz" or Path(graph).is_file()
 
 
+def graph_file(graph: str) -> str | None:
+    """Return the path of a graph file, or None for a dataset, after which a folder may be named."""
+    return graph if is_file(graph) else None
+
+
 def load_graph(
     graph: str, *, seed: int = 0, split: int | None = None, needs: Sequence[str] = (), device: str = "cpu"
 ) -> Data:

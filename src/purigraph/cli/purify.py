@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from purigraph.cli.inputs import check_device, is_file, load_graph, read_settings
+from purigraph.cli.inputs import check_device, graph_file, is_file, load_graph, read_settings
 from purigraph.cli.options import DeviceOption, GraphArgument, JsonOption, SetOption
 from purigraph.cli.outputs import GRAPH_FILE, check_output, print_json
 from purigraph.errors import InputError, NotFittedError
@@ -42,7 +42,7 @@ def run(
     from purigraph.graph import read_data
     from purigraph.graph.npz import GraphFile, save_npz
 
-    check_output(output, "--output", suffix=".npz", kind=GRAPH_FILE, apart_from=[graph, purifier])
+    check_output(output, "--output", suffix=".npz", kind=GRAPH_FILE, apart_from=[graph_file(graph), purifier])
     check_device(device)
     purify = _load(purifier, read_settings(settings)).to(device)
     file = GraphFile(graph) if is_file(graph) else None

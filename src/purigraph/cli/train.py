@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from purigraph.cli.inputs import check_names, check_split, is_file, load_graph, read_settings
+from purigraph.cli.inputs import check_names, check_split, graph_file, is_file, load_graph, read_settings
 from purigraph.cli.options import (
     CheckpointOption,
     DeviceOption,
@@ -51,8 +51,8 @@ def run(
     from purigraph.registry import canonical
     from purigraph.training import registry, train
 
-    check_output(output, "--output", folder=True, model="classifier", apart_from=[graph])
-    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph, output])
+    check_output(output, "--output", folder=True, model="classifier", apart_from=[graph_file(graph)])
+    check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph_file(graph), output])
     kind, regime = canonical(kind), canonical(regime)
     given = read_settings(settings, epochs=epochs)
     component = classifiers.registry[kind]

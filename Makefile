@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PURIGRAPH_TEST_THREADS ?= 2
 
-.PHONY: setup demo test lint types imports check api bench clean
+.PHONY: setup demo test lint types imports check api bench fuzz kills clean
 
 setup: $(READY)
 
@@ -36,6 +36,17 @@ check: lint types imports test
 api: $(READY)
 	$(BIN)/python docs/make_api_page.py
 	$(BIN)/python -m purigraph.cli.setting_lists
+
+# A part of 2,000 cases and 10 kills is in `make test`. `make fuzz SEED=...` runs one case again.
+FUZZ_CASES ?= 100000
+FUZZ_FIRST ?= 0
+KILLS ?= 100
+
+fuzz: $(READY)
+	PYTHONPATH=src:tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz $(or $(SEED),--cases $(FUZZ_CASES) --first $(FUZZ_FIRST) -j $(PURIGRAPH_TEST_THREADS))
+
+kills: $(READY)
+	PYTHONPATH=src:tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz.kills --kills $(KILLS)
 
 bench: $(READY)
 	$(BIN)/purigraph bench

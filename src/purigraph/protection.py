@@ -12,6 +12,7 @@ from purigraph.anchored import Anchored
 from purigraph.anchors import Anchor
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.model_checks import refuse_caches, refuse_data_models, refuse_ignored_weights
+from purigraph.numbers import is_real
 from purigraph.purifiers import Purifier
 from purigraph.purifiers.cut import cut_parts
 
@@ -183,6 +184,8 @@ def protect(
     >>> purifier = pg.GPRGAE(hops=2, node_channels=8, edge_channels=8).fit(data, epochs=1)
     >>> model = pg.protect(GCN(data.num_features, 8, 2, 7), purifier)
     """
+    if not isinstance(classifier, nn.Module):
+        raise InputError(f"The classifier is a {type(classifier).__name__}: pass a PyTorch module.")
     if anchor is not None:
         if not isinstance(anchor, Anchor):
             raise InputError(f"The anchor is a {type(anchor).__name__}: pass a fitted purigraph.Anchor.")
@@ -211,8 +214,8 @@ def protect(
     refuse_caches(classifier)
     refuse_data_models(classifier)
     if threshold is not None:
-        if not 0 <= threshold <= 1:
-            raise InputError(f"threshold must be between 0 and 1, not {threshold}.")
+        if not is_real(threshold) or not 0 <= threshold <= 1:
+            raise InputError(f"threshold must be a number between 0 and 1, not {threshold!r}.")
         if not straight_through:
             return Protected(classifier, purifier, None, threshold)
     elif straight_through:

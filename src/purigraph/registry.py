@@ -21,6 +21,8 @@ C = TypeVar("C", bound=Configured)
 
 def canonical(name: str) -> str:
     """Return the canonical spelling of a name: lower case, with `-` instead of `_`."""
+    if not isinstance(name, str):
+        raise InputError(f"A name is a text, not {name!r}.")
     return name.strip().lower().replace("_", "-")
 
 

@@ -27,6 +27,7 @@ from purigraph.graph.perturbation import Perturbation
 from purigraph.kernels.feature_matrix import read_features
 from purigraph.losses import LossName
 from purigraph.model_checks import refuse_caches
+from purigraph.numbers import read_seed
 from purigraph.registry import Components
 from purigraph.settings import Configured, setting
 
@@ -124,10 +125,13 @@ class Attack(Configured, ABC):
         refuse_caches(model)
         x, graph = read_input(data)
         nodes, known = (tensor.to(graph.device) for tensor in read_targets(data, targets, labels, graph.num_nodes))
-        if restarts < 1:
-            raise InputError(f"restarts must be at least 1, not {restarts}.")
+        seed = read_seed(seed)
+        if not isinstance(restarts, int) or restarts < 1:
+            raise InputError(f"restarts must be a whole number, at least 1, not {restarts!r}.")
         limits = self.limits(Budget.of(budget), graph, nodes)
         if start is not None:
+            if not isinstance(start, Perturbation):
+                raise InputError(f"start must be a Perturbation, not a {type(start).__name__}.")
             # Checked before any work is done: a start that does not fit is the caller's mistake, not the attack's.
             start.check(graph)
             limits.check(start)

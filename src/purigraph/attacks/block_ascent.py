@@ -61,7 +61,7 @@ class BlockAscent(Attack):
 
     epochs: int = setting("Number of steps.", default=400, ge=0)
     rounding: bool = setting("Whether the last steps drive the weights to whole flips.", default=True)
-    learning_factor: float = setting("Factor of the learning rate.", default=100.0, gt=0)
+    learning_factor: float = setting("Factor of the learning rate.", default=100.0, gt=0, le=1e9)
     final_samples: int = setting(
         "Number of choices of whole flips to try; the first takes those with the most weight.", default=20, ge=1
     )

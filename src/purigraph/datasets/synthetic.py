@@ -37,6 +37,7 @@ from purigraph.datasets.synthetic_communities import draw_communities
 from purigraph.datasets.synthetic_edges import draw_edges
 from purigraph.datasets.synthetic_features import draw_dense, draw_words
 from purigraph.errors import InputError
+from purigraph.numbers import read_seed
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -105,7 +106,9 @@ def _draw(
     _check(num_nodes, num_edges, num_features, num_classes, homophily)
     if features not in ("words", "dense"):
         raise InputError(f'features must be "words" or "dense", not {features!r}.')
-    to_communities, to_edges, to_features, to_order = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(4))
+    to_communities, to_edges, to_features, to_order = map(
+        np.random.default_rng, np.random.SeedSequence(read_seed(seed)).spawn(4)
+    )
     communities = draw_communities(num_nodes, num_edges, num_classes, to_communities)
     low, high = draw_edges(communities, num_edges, homophily, to_edges)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from purigraph.errors import InputError
-from purigraph.graph.plain_numbers import is_number, is_whole_number
+from purigraph.numbers import is_real, read_seed
 
 
 def read_numbers(values: Any, *, name: str) -> tuple[float, ...]:
@@ -18,7 +18,7 @@ def read_numbers(values: Any, *, name: str) -> tuple[float, ...]:
     """
     found = tuple(_plain(value) for value in _each(values, name, "a number or a list of numbers"))
     for value in found:
-        if not is_number(value) or not math.isfinite(value):
+        if not is_real(value) or not math.isfinite(value):
             raise InputError(f"{name} must be a number or a list of numbers; {value!r} is not a finite number.")
     return found
 
@@ -30,16 +30,11 @@ def read_seeds(values: Any, *, name: str = "seeds") -> tuple[int, ...]:
     ((0,), (0, 1))
     """
     found = tuple(_plain(value) for value in _each(values, name, "a whole number or a list of whole numbers"))
-    for value in found:
-        if not is_whole_number(value):
-            raise InputError(f"{name} must be a whole number or a list of whole numbers; {value!r} is not one.")
-        if not -(1 << 63) <= int(value) < 1 << 63:
-            raise InputError(f"{name} must fit in 64 bits; {value} does not.")
-    return tuple(int(value) for value in found)
+    return tuple(read_seed(value, name=name) for value in found)
 
 
 def _each(values: Any, name: str, expected: str) -> Iterable[Any]:
-    if is_number(values) or getattr(values, "ndim", None) == 0:
+    if is_real(values) or getattr(values, "ndim", None) == 0:
         return (values,)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be {expected}, not {values!r}.")

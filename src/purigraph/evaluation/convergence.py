@@ -18,6 +18,7 @@ from purigraph.graph import PairGraph, as_pair_graph, read_data
 from purigraph.graph.injection import inject
 from purigraph.graph.nodes import read_targets
 from purigraph.metrics import accuracy
+from purigraph.numbers import read_seed
 
 
 class Trace(Protocol):
@@ -139,7 +140,7 @@ def lipschitz_constant(
     """
     purifier = purifier.with_settings(alpha=1.0, threshold=None, max_steps=1, tolerance=0.0)
     clean = as_pair_graph(graph)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(read_seed(seed))
     largest = 0.0
     for _ in range(samples):
         counts = [round(float(torch.rand((), generator=generator)) * injection * clean.num_pairs) for _ in range(2)]

@@ -254,6 +254,8 @@ def _read_scene(data: Data, targets: Tensor | None) -> tuple[Tensor, Tensor]:
     if not isinstance(data, Data):
         raise InputError(f"data must be a PyG Data with x, edge_index and y, not a {type(data).__name__}.")
     _, graph = read_input(data)
+    if not isinstance(data.x, Tensor):
+        raise InputError(f"data.x must be a tensor of node features, not a {type(data.x).__name__}.")
     return read_targets(data, targets, None, graph.num_nodes)
 
 

@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 from purigraph.errors import GraphError
 from purigraph.graph.edge_structure import Undirected, check_form, first_column, structure_of
 from purigraph.graph.edge_weights import check_weight_form, check_weight_range
+from purigraph.graph.pair_codes import read_num_nodes
 from purigraph.graph.pair_graph import PairGraph
 
 
@@ -73,6 +74,7 @@ def read_edge_index(
         check_weight_form(edge_weight, edge_index.shape[1])
     if num_nodes is None:
         num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+    num_nodes = read_num_nodes(num_nodes)
     structure = structure_of(edge_index, num_nodes)
     if edge_weight is None:
         undirected, device = structure.undirected, edge_index.device
@@ -94,7 +96,20 @@ def read_data(data: Data) -> tuple[PairGraph, Entries]:
     if data.edge_index is None:
         raise GraphError("data.edge_index is missing: a graph without edges has an edge_index of shape (2, 0).")
     weight = data.edge_weight if "edge_weight" in data else None
-    return read_edge_index(data.edge_index, weight, data.num_nodes)
+    return read_edge_index(data.edge_index, weight, count_nodes(data))
+
+
+def count_nodes(data: Data) -> int:
+    """Return N, the number of nodes of a PyG `Data`, which PyG works out from the tensors that it holds.
+
+    Raises:
+        GraphError: If they don't say, as `edge_index` or `x` is not what it should be.
+    """
+    check_form(data.edge_index)
+    try:
+        return read_num_nodes(data.num_nodes)
+    except (IndexError, RuntimeError, TypeError) as error:
+        raise GraphError(f"data does not say how many nodes it has ({error}): data.x must be (N, F).") from None
 
 
 def read_scipy(adjacency: Any) -> PairGraph:
@@ -119,9 +134,16 @@ def read_networkx(graph: Any, weight: str = "weight") -> PairGraph:
             "convert it with networkx.Graph(graph.to_undirected()) first."
         )
     number = {node: position for position, node in enumerate(graph)}
-    edges = [(number[u], number[v], float(w)) for u, v, w in graph.edges(data=weight, default=1.0)]
+    edges = [(number[u], number[v], _number(u, v, w)) for u, v, w in graph.edges(data=weight, default=1.0)]
     edge_index = torch.tensor([edge[:2] for edge in edges], dtype=torch.int64).reshape(-1, 2).t()
     return read_edge_index(edge_index, torch.tensor([edge[2] for edge in edges]), len(number))[0]
+
+
+def _number(u: object, v: object, weight: Any) -> float:
+    try:
+        return float(weight)
+    except (TypeError, ValueError, OverflowError):
+        raise GraphError(f"The weight of the edge between {u!r} and {v!r} is not a number: {weight!r}.") from None
 
 
 def as_pair_graph(graph: Any) -> PairGraph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -10,9 +11,10 @@ import torch
 from torch import Tensor
 
 from purigraph.errors import BudgetError
+from purigraph.graph.nodes import read_nodes
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
-from purigraph.graph.plain_numbers import is_number, is_whole_number
+from purigraph.numbers import is_real
 from purigraph.registry import canonical
 
 # More than the pairs of any graph; a longer number makes an unreadable message.
@@ -81,25 +83,25 @@ class Budget:
         if isinstance(self.kind, str):
             object.__setattr__(self, "kind", canonical(self.kind))  # one spelling, as the `repr` is used as a key
         for name, value in (("amount", self.amount), ("local", 0.0 if self.local is None else self.local)):
-            if not is_number(value):
+            if not is_real(value):
                 raise BudgetError(f"A budget's {name} must be a number, not {value!r}.")
         if abs(self.amount) > _LARGEST_AMOUNT:
             raise BudgetError(f"A budget must be finite and at most {_LARGEST_AMOUNT:g}, not {self.amount!r}.")
         if self.kind not in get_args(Kind):
             raise BudgetError(f"A budget's kind must be one of {', '.join(get_args(Kind))}, not {self.kind!r}.")
-        if not (math.isfinite(self.amount) and self.amount >= 0):
-            raise BudgetError(f"A budget must be finite and not negative, not {self.amount}.")
+        if not _is_size(self.amount):
+            raise BudgetError(f"A budget must be a number, finite and not negative, not {self.amount!r}.")
         if self.kind == "absolute" and self.amount != int(self.amount):
             raise BudgetError(f"An absolute budget must be a whole number of flips, not {self.amount}.")
-        if self.local is not None and not (math.isfinite(self.local) and self.local >= 0):
-            raise BudgetError(f"A local budget must be finite and not negative, not {self.local}.")
+        if self.local is not None and not _is_size(self.local):
+            raise BudgetError(f"A local budget must be a number, finite and not negative, not {self.local!r}.")
 
     @classmethod
     def of(cls, value: Budget | int) -> Budget:
         """Return a budget unchanged, and a whole number as an absolute budget."""
         if isinstance(value, Budget):
             return value
-        if is_whole_number(value):
+        if isinstance(value, numbers.Integral) and not isinstance(value, bool):
             return cls(int(value), "absolute")
         raise BudgetError(
             f"A budget must be a whole number of flips or a Budget, not {value!r}: "
@@ -112,15 +114,16 @@ class Budget:
         Raises:
             BudgetError: If it exceeds the number of node pairs of the graph.
         """
+        nodes = read_nodes(targets, graph.num_nodes, name="targets").to(graph.device)
         possible = graph.num_nodes * (graph.num_nodes - 1) // 2
         if self.kind == "absolute":
             flips = int(self.amount)
         elif self.kind == "incident":
             is_target = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-            is_target[targets] = True
+            is_target[nodes] = True
             flips = round(self.amount * int(is_target[graph.pairs].any(0).sum()))
         else:
-            flips = round(self.amount * int(graph.degree()[torch.unique(targets)].sum()) / 2)
+            flips = round(self.amount * int(graph.degree()[nodes].sum()) / 2)
         if flips > possible:
             raise BudgetError(f"A budget of {flips} flips exceeds the {possible} pairs of {graph.num_nodes} nodes.")
         return flips
@@ -133,3 +136,7 @@ class Budget:
         # The small term keeps products such as 0.29 * 100 from being rounded down to the next integer.
         allowed = torch.floor(self.local * graph.degree().double() + 1e-9)
         return Limits(total, allowed.clamp(max=float(graph.num_nodes)).long())  # no node has more pairs to flip
+
+
+def _is_size(value: float) -> bool:
+    return is_real(value) and math.isfinite(value) and value >= 0

@@ -19,9 +19,9 @@ from torch import Tensor
 from purigraph.errors import GraphError
 from purigraph.graph import pair_codes
 from purigraph.graph.pair_graph import PairGraph
-from purigraph.graph.plain_numbers import is_whole_number
 from purigraph.kernels.csr import Pattern, counting_order
 from purigraph.memo import Memo
+from purigraph.numbers import is_real
 
 #: With more nodes, the codes i * N + j of the pairs would not fit in 64 bits.
 LARGEST_NUM_NODES = math.isqrt((1 << 63) - 1)
@@ -144,7 +144,7 @@ def structure_of(edge_index: Tensor, num_nodes: int) -> EdgeStructure:
     check_form(edge_index)
     structure = _structures.get(edge_index, num_nodes)
     if structure is None:
-        _check_range(edge_index, num_nodes)
+        check_range(edge_index, num_nodes)
         structure = EdgeStructure(edge_index, num_nodes)
         remember(edge_index, structure)
     return structure
@@ -181,11 +181,14 @@ def check_form(edge_index: object) -> None:
         advice = ": use edge_index.long()" if edge_index.dtype in (torch.uint16, torch.uint32, torch.uint64) else ""
         raise GraphError(f"edge_index must hold integers, not {edge_index.dtype}{advice}.")
     if edge_index.layout != torch.strided:
-        raise GraphError("edge_index must be a dense tensor: use edge_index.to_dense().")
+        raise GraphError(
+            f"edge_index is a sparse tensor ({edge_index.layout}): pass the indices of the edges, (2, number of edges)."
+        )
 
 
-def _check_range(edge_index: Tensor, num_nodes: int) -> None:
-    if not is_whole_number(num_nodes) or not 0 <= num_nodes <= LARGEST_NUM_NODES:
+def check_range(edge_index: Tensor, num_nodes: int) -> None:
+    """Raise `GraphError` unless all indices are nodes."""
+    if not is_real(num_nodes) or num_nodes != int(num_nodes) or not 0 <= num_nodes <= LARGEST_NUM_NODES:
         raise GraphError(
             f"The number of nodes must be a whole number from 0 to {LARGEST_NUM_NODES}, not {num_nodes!r}. (Without "
             "num_nodes, it is the largest entry of edge_index plus one: number the nodes from 0.)"

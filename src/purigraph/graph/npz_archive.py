@@ -12,6 +12,7 @@ import math
 import os
 import stat
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -39,6 +40,7 @@ DAMAGE = (
     KeyError,
     IndexError,
     SyntaxError,
+    tokenize.TokenError,  # NumPy's, of an array's header
     OverflowError,
     RuntimeError,  # also NotImplementedError and RecursionError
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, overload
 
 import numpy as np
@@ -9,11 +10,25 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from purigraph.errors import GraphError
 from purigraph.kernels.sorted_lists import merge
+from purigraph.numbers import read_integer
 
-__all__ = ["decode", "encode", "merge"]
+__all__ = ["decode", "encode", "merge", "read_num_nodes"]
+
+#: With more nodes than this, the code of the last pair is beyond int64.
+MOST_NODES = math.isqrt(2**63 - 1)
 
 Integers = npt.NDArray[np.integer[Any]]
+
+
+def read_num_nodes(num_nodes: Any) -> int:
+    """Return a number of nodes as a Python integer.
+
+    Raises:
+        GraphError: If it is no whole number, negative, or so large that pairs have no codes.
+    """
+    return read_integer(num_nodes, name="num_nodes", most=MOST_NODES, error=GraphError)
 
 
 @overload

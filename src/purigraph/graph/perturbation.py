@@ -55,6 +55,7 @@ class Perturbation:
     removed: Tensor = field(default_factory=_no_pairs)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "num_nodes", pair_codes.read_num_nodes(self.num_nodes))
         for name in ("added", "removed"):
             codes = _codes(self.num_nodes, getattr(self, name), name)
             object.__setattr__(self, name, pair_codes.decode(codes, self.num_nodes))
@@ -244,6 +245,10 @@ def _codes(num_nodes: int, pairs: Tensor, name: str) -> Tensor:
     if not isinstance(pairs, Tensor) or pairs.dim() != 2 or pairs.shape[0] != 2:
         found = tuple(pairs.shape) if isinstance(pairs, Tensor) else type(pairs).__name__
         raise GraphError(f"{name} must be a tensor of shape (2, number of pairs), not {found}.")
+    if pairs.layout != torch.strided:
+        raise GraphError(
+            f"{name} is a sparse tensor ({pairs.layout}): give the pairs themselves, (2, number of pairs)."
+        )
     if pairs.is_floating_point() or pairs.is_complex() or pairs.dtype == torch.bool:
         raise GraphError(f"{name} must hold integers, not {pairs.dtype}.")
     pairs = pairs.detach().cpu().long()

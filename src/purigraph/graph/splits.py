@@ -17,9 +17,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import GraphError, InputError
+from purigraph.graph.border import count_nodes
+from purigraph.graph.edge_structure import check_range
+from purigraph.graph.edge_weights import check_weight_form
 from purigraph.graph.nodes import read_labels, read_mask
-from purigraph.graph.plain_numbers import is_number, is_whole_number
 from purigraph.graph.sparse_features import select_rows
+from purigraph.numbers import is_real, read_integer, read_seed
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -67,21 +70,12 @@ def attach_split(
         InputError: If an argument is out of range.
         GraphError: If labels are missing or a class has too few nodes; the message names the class.
     """
-    for name, value in (("seed", seed), ("train_per_class", train_per_class), ("val_per_class", val_per_class)):
-        if not is_whole_number(value):
-            raise InputError(f"{name} must be a whole number, not {value!r}.")
-    if seed < 0:
-        raise InputError(f"seed can't be negative: got {seed}.")
-    if not is_number(test_share):
-        raise InputError(f"test_share must be a number in [0, 1), not {test_share!r}.")
-    if train_per_class < 0 or val_per_class < 0:
-        raise InputError(
-            f"train_per_class and val_per_class can't be negative: got {train_per_class} and {val_per_class}."
-        )
-    if not 0 <= test_share < 1:
-        raise InputError(f"test_share must be in [0, 1), not {test_share}.")
+    train_per_class = read_integer(train_per_class, name="train_per_class")
+    val_per_class = read_integer(val_per_class, name="val_per_class")
+    if not is_real(test_share) or not 0 <= test_share < 1:
+        raise InputError(f"test_share must be in [0, 1), not {test_share!r}.")
     labels = _labels(data)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(read_seed(seed))
     masks = {name: np.zeros(len(labels), dtype=bool) for name in MASKS}
     for label in np.unique(labels[labels >= 0]):
         members = rng.permutation(np.flatnonzero(labels == label))
@@ -116,6 +110,7 @@ def inductive_split(data: Data, *, split: int = 0) -> InductiveSplit:
         GraphError: If a mask is missing, has the wrong shape or type, or shares a node with another mask.
         InputError: If there is no such split.
     """
+    _check(data)
     train, validation, test = (_mask(data, name, split) for name in MASKS)
     for left, right, both in (
         ("train_mask", "val_mask", train & validation),
@@ -145,11 +140,22 @@ def choose_split(data: Data, split: int) -> Data:
     return out
 
 
+def _check(data: Data) -> None:
+    """Refuse edges and features of which no part could be taken."""
+    num_nodes = count_nodes(data)
+    check_range(data.edge_index, num_nodes)
+    if "edge_weight" in data and data.edge_weight is not None:
+        check_weight_form(data.edge_weight, data.edge_index.shape[1])
+    if data.x is not None and not (isinstance(data.x, Tensor) and data.x.shape[:1] == (num_nodes,)):
+        found = tuple(data.x.shape) if isinstance(data.x, Tensor) else f"a {type(data.x).__name__}"
+        raise GraphError(f"data.x must be a tensor with one row per node, ({num_nodes}, F), not {found}.")
+
+
 def _labels(data: Data) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     if "y" not in data:
         raise GraphError("A stratified split needs labels: data.y is missing.")
     labels: np.ndarray[tuple[int], np.dtype[np.int64]] = (
-        read_labels(data.y, data.num_nodes, name="data.y").cpu().numpy()
+        read_labels(data.y, count_nodes(data), name="data.y").cpu().numpy()
     )
     return labels
 
@@ -160,7 +166,7 @@ def _mask(data: Data, name: str, split: int) -> Tensor:
             f"data.{name} is missing: create a split with purigraph.graph.attach_split(data, seed=0), or set "
             f"{', '.join(MASKS)} yourself."
         )
-    return read_mask(data[name], data.num_nodes, name=f"data.{name}", split=split)
+    return read_mask(data[name], count_nodes(data), name=f"data.{name}", split=split)
 
 
 def _induced(data: Data, keep: Tensor) -> Data:

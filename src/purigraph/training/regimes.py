@@ -13,6 +13,7 @@ from torch import nn
 from purigraph import classifiers
 from purigraph.errors import InputError
 from purigraph.graph.splits import InductiveSplit
+from purigraph.numbers import read_seed
 from purigraph.purifiers import Purifier
 from purigraph.registry import Registry
 from purigraph.training.adversarial import GraphAttack, adversarial
@@ -22,6 +23,9 @@ from purigraph.training.self_training import self_training
 from purigraph.training.settings import AdversarialSettings, TrainingSettings
 from purigraph.training.supervised import supervised
 from purigraph.training.task import Regime, Task
+
+#: A label beyond this is a mistake, and would be found only when memory is full.
+MOST_CLASSES = 100_000
 
 registry: Registry[Regime] = Registry("regime", "purigraph.regimes")
 names, register = registry.names, registry.register
@@ -80,6 +84,7 @@ def train(
             f"The regime {regime!r} attacks the training graph, which a purifier would have changed before: leave "
             "out the purifier, and put it in front of the trained model with purigraph.protect."
         )
+    seed = read_seed(seed)
     # Training takes gradients, also if it is called where they are switched off.
     with torch.inference_mode(False), torch.enable_grad():
         train_graph, validation_graph = read_graphs(split.train, split.validation)
@@ -99,7 +104,13 @@ def num_classes(split: InductiveSplit) -> int:
         split.train.y[split.train.train_mask],
         split.validation.y[split.validation.val_mask],
     ]
-    return int(torch.cat(labels).max()) + 1
+    largest = int(torch.cat(labels).max())
+    if largest >= MOST_CLASSES:
+        raise InputError(
+            f"data.y holds the label {largest}, so that a classifier would need an output for each of {largest + 1} "
+            f"classes; at most {MOST_CLASSES:,} are possible. Number the classes from 0."
+        )
+    return largest + 1
 
 
 def _builder(

@@ -20,8 +20,8 @@ class TrainingSettings(Settings):
     """
 
     loss: LossName = setting("The loss to minimise, one of `purigraph.losses.names()`.", default="tanh-margin")
-    learning_rate: float = setting("The learning rate of Adam.", default=0.01, gt=0)
-    weight_decay: float = setting("The weight decay of Adam, on all parameters.", default=0.001, ge=0)
+    learning_rate: float = setting("The learning rate of Adam.", default=0.01, gt=0, le=1000)
+    weight_decay: float = setting("The weight decay of Adam, on all parameters.", default=0.001, ge=0, le=1000)
     epochs: int = setting("The maximum number of epochs.", default=3000, ge=1)
     patience: int = setting("Stop after this many epochs without a lower validation loss.", default=200, ge=1)
     validate_every: int = setting("The number of epochs between validations.", default=1, ge=1)
@@ -35,7 +35,7 @@ class AttackSettings(Settings):
     epochs: int = setting("The number of attack steps.", default=20, ge=1)
     block_size: int = setting("The number of pairs that the attack considers.", default=1_000_000, ge=1)
     learning_factor: float | None = setting(
-        "The factor of the attack's learning rate. None: 100 for PRBCD, 2000 for LRBCD.", default=None, gt=0
+        "The factor of the attack's learning rate. None: 100 for PRBCD, 2000 for LRBCD.", default=None, gt=0, le=1e9
     )
     loss: LossName = setting("The loss that the attack maximises.", default="tanh-margin")
     projection: Literal["greedy", "nearest"] = setting("The projection of LRBCD.", default="greedy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from purigraph.graph.sparse_features import select_rows
 from purigraph.kernels import Features
 from purigraph.kernels.feature_matrix import read_features
 from purigraph.metrics import ranking_scores
+from purigraph.numbers import read_seed
 from purigraph.progress import progress as show_progress
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.perturb import perturb
@@ -54,8 +56,8 @@ class FitSettings(Settings):
     symmetry_passes: Literal[1, 2] = setting(
         "The number of forward passes. With 2, each direction has its own dropout mask.", default=1
     )
-    learning_rate: float = setting("The learning rate of Adam.", default=0.01, gt=0)
-    weight_decay: float = setting("The weight decay of Adam.", default=1e-4, ge=0)
+    learning_rate: float = setting("The learning rate of Adam.", default=0.01, gt=0, le=1000)
+    weight_decay: float = setting("The weight decay of Adam.", default=1e-4, ge=0, le=1000)
     batch_ratio: float | None = setting(
         "The share of pairs in the loss of every epoch, for large graphs. None uses all.", default=None, gt=0, le=1
     )
@@ -163,8 +165,8 @@ class Training:
         *,
         seed: int = 0,
     ) -> None:
-        self.settings, self.seed = settings or FitSettings(), seed
-        self.generator = torch.Generator().manual_seed(seed)
+        self.settings, self.seed = settings or FitSettings(), read_seed(seed)
+        self.generator = torch.Generator().manual_seed(self.seed)
         x, graph = _inputs(data, "data")
         self.links = model.reset(x.shape[1], self.generator).to(device=x.device, dtype=x.dtype)
         self.task = _prepare(x, graph, data, validation, self.settings, self.generator)
@@ -212,13 +214,19 @@ class Training:
         settings, task = self.settings, self.task
         perturbed = perturb(task.graph, settings.injection, settings.masking, settings.reweighting, self.generator)
         loss = _loss(self.links.trainable(), task.features, perturbed, settings, self.dropout, self.generator)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise InputError(
+                f"The training loss became {value} in epoch {self.epochs_run + 1}: lower learning_rate or symmetry, or "
+                "scale the features down."
+            )
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
         self.epochs_run += 1
         if self.epochs_run % settings.validate_every == 0:
             self.validate()
-        return float(loss.detach())
+        return value
 
     def validate(self) -> None:
         """Score the current model and keep a copy if it is the best so far."""
@@ -345,6 +353,7 @@ def _prepare(
         whole_x, whole = _inputs(validation, "validation")
         if whole_x.shape[1] != x.shape[1]:
             raise InputError(f"data has {x.shape[1]} features, validation has {whole_x.shape[1]}: they must agree.")
+        whole_x, whole = whole_x.to(x.dtype), whole.with_weight(whole.weight.to(x.dtype))
         held_out = _further_nodes(data, validation)
     needed = round(settings.injection * graph.num_pairs)
     if graph.num_pairs == 0 or needed == 0:

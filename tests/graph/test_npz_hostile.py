@@ -234,7 +234,9 @@ def test_an_unreadable_file_is_not_called_damaged(tmp_path: Path, monkeypatch: p
         {"edge_index": torch.zeros(2, 0, dtype=torch.int64)},
         {"edge_index": torch.zeros(2, 0, dtype=torch.int64), "x": torch.zeros(0, 2), "y": torch.zeros(0).long()},
     ],
-    ids=str,
+    ids=lambda change: ", ".join(
+        f"{key} {getattr(value, 'dtype', type(value).__name__)}" for key, value in change.items()
+    ),
 )
 def test_what_is_written_is_read(tmp_path: Path, changes: dict[str, Any]) -> None:
     both = torch.cat([torch.from_numpy(EDGES), torch.from_numpy(EDGES).flip(0)], dim=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -80,17 +79,13 @@ class Budget:
     local: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.kind, str):
-            object.__setattr__(self, "kind", canonical(self.kind))  # one spelling, as the `repr` is used as a key
-        for name, value in (("amount", self.amount), ("local", 0.0 if self.local is None else self.local)):
-            if not is_real(value):
-                raise BudgetError(f"A budget's {name} must be a number, not {value!r}.")
-        if abs(self.amount) > _LARGEST_AMOUNT:
-            raise BudgetError(f"A budget must be finite and at most {_LARGEST_AMOUNT:g}, not {self.amount!r}.")
+        object.__setattr__(self, "kind", canonical(self.kind))  # one spelling, as the `repr` is used as a key
         if self.kind not in get_args(Kind):
             raise BudgetError(f"A budget's kind must be one of {', '.join(get_args(Kind))}, not {self.kind!r}.")
         if not _is_size(self.amount):
-            raise BudgetError(f"A budget must be a number, finite and not negative, not {self.amount!r}.")
+            raise BudgetError(
+                f"A budget must be a number, finite and not negative, of at most {_LARGEST_AMOUNT:g}, not {self.amount!r}."
+            )
         if self.kind == "absolute" and self.amount != int(self.amount):
             raise BudgetError(f"An absolute budget must be a whole number of flips, not {self.amount}.")
         if self.local is not None and not _is_size(self.local):
@@ -101,7 +96,7 @@ class Budget:
         """Return a budget unchanged, and a whole number as an absolute budget."""
         if isinstance(value, Budget):
             return value
-        if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        if is_real(value) and not isinstance(value, float):
             return cls(int(value), "absolute")
         raise BudgetError(
             f"A budget must be a whole number of flips or a Budget, not {value!r}: "
@@ -139,4 +134,4 @@ class Budget:
 
 
 def _is_size(value: float) -> bool:
-    return is_real(value) and math.isfinite(value) and value >= 0
+    return is_real(value) and math.isfinite(value) and 0 <= value <= _LARGEST_AMOUNT

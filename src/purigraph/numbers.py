@@ -1,4 +1,4 @@
-"""Numbers that callers pass, read and checked in one place."""
+"""Numbers in arguments: Python's and NumPy's numbers count as such, booleans and texts do not."""
 
 from __future__ import annotations
 
@@ -12,42 +12,43 @@ from purigraph.errors import InputError
 LARGEST_SEED = 2**62
 
 
-def read_integer(
-    value: Any, *, name: str, least: int = 0, most: int | None = None, error: type[InputError] = InputError
-) -> int:
-    """Return a whole number as a Python integer.
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number.
 
-    Args:
-        value: An integer of Python, NumPy or PyTorch. True and False are none.
-        name: The name of the argument, for messages.
-        least: The smallest possible value. Default: 0.
-        most: The largest possible value. Default: any.
-        error: The class of the error. Default: `InputError`.
-
-    >>> read_integer(-1, name="seed", most=9)
-    Traceback (most recent call last):
-        ...
-    purigraph.errors.InputError: seed must be a whole number from 0 to 9, not -1.
-    """
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or number < least or (most is not None and number > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise error(f"{name} must be a whole number {bounds}, not {value!r}.")
-    return number
-
-
-def is_real(value: object) -> bool:
-    """Whether a value is a real number of Python or NumPy; True and False are none.
-
-    >>> is_real(0.5), is_real(2), is_real("2"), is_real(True)
-    (True, True, False, False)
+    >>> is_number(0.5), is_number(True), is_number("0.5")
+    (True, False, False)
     """
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+def is_whole_number(value: object) -> bool:
+    """Return whether a value is an integer.
+
+    >>> is_whole_number(3), is_whole_number(3.0), is_whole_number(False)
+    (True, False, False)
+    """
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def read_seed(seed: Any, *, name: str = "seed") -> int:
-    """Return a seed, a whole number from 0 to 2^62, as a Python integer."""
-    return read_integer(seed, name=name, most=LARGEST_SEED)
+    """Return a random seed as a Python integer.
+
+    Args:
+        seed: A whole number from 0 to 2^62, of Python, NumPy or PyTorch.
+        name: The name of the argument, for messages.
+
+    Raises:
+        InputError: If it is not such a number.
+
+    >>> read_seed(-1)
+    Traceback (most recent call last):
+        ...
+    purigraph.errors.InputError: seed must be a whole number from 0 to 2^62, not -1.
+    """
+    try:
+        number = None if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        number = None
+    if number is None or not 0 <= number <= LARGEST_SEED:
+        raise InputError(f"{name} must be a whole number from 0 to 2^62, not {seed!r}.")
+    return number

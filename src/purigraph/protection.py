@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.model_checks import refuse_caches, refuse_data_models, refuse_ignored_weights
-from purigraph.numbers import is_real
+from purigraph.numbers import is_number
 from purigraph.purifiers import Purifier
 
 
@@ -142,7 +142,7 @@ def protect(
     refuse_caches(classifier)
     refuse_data_models(classifier)
     if threshold is not None:
-        if not is_real(threshold) or not 0 <= threshold <= 1:
+        if not is_number(threshold) or not 0 <= threshold <= 1:
             raise InputError(f"threshold must be a number between 0 and 1, not {threshold!r}.")
         return Protected(classifier, purifier, None, threshold)
     _require_weights(classifier, weight_arg)

@@ -86,7 +86,7 @@ def test_nodes_without_label_stay_out_of_all_masks() -> None:
     [
         ([60, 43], {}, "class 1 has 43 nodes, but the split needs 45"),
         ([60], {"test_share": 1.0}, "test_share must be in"),
-        ([60], {"train_per_class": -1}, "train_per_class must be a whole number"),
+        ([60], {"train_per_class": -1}, "can't be negative"),
     ],
 )
 def test_impossible_splits_are_refused(sizes: list[int], settings: dict[str, float], message: str) -> None:

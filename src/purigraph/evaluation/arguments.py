@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterable
 from typing import Any
 
 from purigraph.errors import InputError
-from purigraph.numbers import read_seed
+from purigraph.numbers import is_number, is_whole_number, read_seed
 
 
 def read_numbers(values: Any, *, name: str) -> tuple[float, ...]:
@@ -19,7 +18,7 @@ def read_numbers(values: Any, *, name: str) -> tuple[float, ...]:
     """
     found = tuple(_plain(value) for value in _each(values, name, "a number or a list of numbers"))
     for value in found:
-        if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        if not is_number(value) or not math.isfinite(value):
             raise InputError(f"{name} must be a number or a list of numbers; {value!r} is not a finite number.")
     return found
 
@@ -31,11 +30,14 @@ def read_seeds(values: Any, *, name: str = "seeds") -> tuple[int, ...]:
     ((0,), (0, 1))
     """
     found = tuple(_plain(value) for value in _each(values, name, "a whole number or a list of whole numbers"))
+    for value in found:
+        if not is_whole_number(value):
+            raise InputError(f"{name} must be a whole number or a list of whole numbers; {value!r} is not one.")
     return tuple(read_seed(value, name=name) for value in found)
 
 
 def _each(values: Any, name: str, expected: str) -> Iterable[Any]:
-    if isinstance(values, numbers.Real) or getattr(values, "ndim", None) == 0:
+    if is_number(values) or getattr(values, "ndim", None) == 0:
         return (values,)
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be {expected}, not {values!r}.")

@@ -74,7 +74,6 @@ def read_edge_index(
         check_weight_form(edge_weight, edge_index.shape[1])
     if num_nodes is None:
         num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
-    num_nodes = read_num_nodes(num_nodes)
     structure = structure_of(edge_index, num_nodes)
     if edge_weight is None:
         undirected, device = structure.undirected, edge_index.device
@@ -120,6 +119,8 @@ def read_scipy(adjacency: Any) -> PairGraph:
     coo.sum_duplicates()
     edge_index = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
     value = np.asarray(coo.data)
+    if value.dtype.kind not in "fiub":
+        raise GraphError(f"An adjacency matrix must hold real numbers, not {value.dtype}.")
     weight = torch.from_numpy(value if value.dtype == np.float64 else value.astype(np.float32))
     return read_edge_index(edge_index, weight, coo.shape[0])[0]
 

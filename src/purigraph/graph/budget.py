@@ -13,8 +13,11 @@ from purigraph.errors import BudgetError
 from purigraph.graph.nodes import read_nodes
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.graph.perturbation import Perturbation
-from purigraph.numbers import is_real
+from purigraph.numbers import is_number, is_whole_number
 from purigraph.registry import canonical
+
+# More than the pairs of any graph; a longer number makes an unreadable message.
+_LARGEST_AMOUNT = 1e19
 
 Kind = Literal["incident", "half-degree", "absolute"]
 
@@ -76,23 +79,29 @@ class Budget:
     local: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", canonical(self.kind))  # one spelling, as a budget's `repr` is used as a key
+        if isinstance(self.kind, str):
+            object.__setattr__(self, "kind", canonical(self.kind))  # one spelling, as the `repr` is used as a key
+        for name, value in (("amount", self.amount), ("local", 0.0 if self.local is None else self.local)):
+            if not is_number(value):
+                raise BudgetError(f"A budget's {name} must be a number, not {value!r}.")
+        if abs(self.amount) > _LARGEST_AMOUNT:
+            raise BudgetError(f"A budget must be finite and at most {_LARGEST_AMOUNT:g}, not {self.amount!r}.")
         if self.kind not in get_args(Kind):
             raise BudgetError(f"A budget's kind must be one of {', '.join(get_args(Kind))}, not {self.kind!r}.")
-        if not _is_size(self.amount):
-            raise BudgetError(f"A budget must be a number, finite and not negative, not {self.amount!r}.")
+        if not (math.isfinite(self.amount) and self.amount >= 0):
+            raise BudgetError(f"A budget must be finite and not negative, not {self.amount}.")
         if self.kind == "absolute" and self.amount != int(self.amount):
             raise BudgetError(f"An absolute budget must be a whole number of flips, not {self.amount}.")
-        if self.local is not None and not _is_size(self.local):
-            raise BudgetError(f"A local budget must be a number, finite and not negative, not {self.local!r}.")
+        if self.local is not None and not (math.isfinite(self.local) and self.local >= 0):
+            raise BudgetError(f"A local budget must be finite and not negative, not {self.local}.")
 
     @classmethod
     def of(cls, value: Budget | int) -> Budget:
         """Return a budget unchanged, and a whole number as an absolute budget."""
         if isinstance(value, Budget):
             return value
-        if isinstance(value, int) and not isinstance(value, bool):
-            return cls(value, "absolute")
+        if is_whole_number(value):
+            return cls(int(value), "absolute")
         raise BudgetError(
             f"A budget must be a whole number of flips or a Budget, not {value!r}: "
             "for a share of the edges, use for example Budget(0.1)."
@@ -124,8 +133,5 @@ class Budget:
         if self.local is None:
             return Limits(total)
         # The small term keeps products such as 0.29 * 100 from being rounded down to the next integer.
-        return Limits(total, torch.floor(self.local * graph.degree().double() + 1e-9).long())
-
-
-def _is_size(value: float) -> bool:
-    return is_real(value) and math.isfinite(value) and value >= 0
+        allowed = torch.floor(self.local * graph.degree().double() + 1e-9)
+        return Limits(total, allowed.clamp(max=float(graph.num_nodes)).long())  # no node has more pairs to flip

@@ -17,9 +17,12 @@ from torch import Tensor
 
 from purigraph.errors import GraphError
 from purigraph.graph import pair_codes
+from purigraph.graph.pair_codes import read_num_nodes
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.kernels.csr import Pattern, counting_order
 from purigraph.memo import Memo
+
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 class ByTarget(NamedTuple):
@@ -170,16 +173,16 @@ def check_form(edge_index: object) -> None:
     if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[0] != 2:
         found = tuple(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
         raise GraphError(f"edge_index must be a tensor of shape (2, number of edges), not {found}.")
+    if edge_index.dtype not in _INTEGERS:
+        advice = ": use edge_index.long()" if edge_index.dtype in (torch.uint16, torch.uint32, torch.uint64) else ""
+        raise GraphError(f"edge_index must hold integers, not {edge_index.dtype}{advice}.")
     if edge_index.layout != torch.strided:
-        raise GraphError(
-            f"edge_index is a sparse tensor ({edge_index.layout}): pass the indices of the edges, (2, number of edges)."
-        )
-    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
-        raise GraphError(f"edge_index must hold integers, not {edge_index.dtype}.")
+        raise GraphError("edge_index must be a dense tensor: use edge_index.to_dense().")
 
 
 def check_range(edge_index: Tensor, num_nodes: int) -> None:
     """Raise `GraphError` unless all indices are nodes."""
+    read_num_nodes(num_nodes)
     if edge_index.numel() == 0:
         return
     low, high = (int(bound) for bound in edge_index.aminmax())

@@ -12,6 +12,8 @@ from purigraph.errors import GraphError
 #: Weights must not exceed this: sums and norms of larger ones leave the range of single precision.
 LARGEST_WEIGHT = 1e15
 
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 def check_weight_form(edge_weight: Any, num_entries: int) -> None:
     """Raise `GraphError` unless this is a floating point tensor of shape (M,)."""
@@ -22,7 +24,9 @@ def check_weight_form(edge_weight: Any, num_entries: int) -> None:
             f"edge_weight must have one entry per column of edge_index, shape ({num_entries},), "
             f"not {tuple(edge_weight.shape)}."
         )
-    if not edge_weight.is_floating_point() or edge_weight.layout != torch.strided:
+    if edge_weight.layout != torch.strided:
+        raise GraphError("edge_weight must be a dense tensor: use edge_weight.to_dense().")
+    if edge_weight.dtype not in _FLOATS:
         raise GraphError(f"edge_weight must be floating point, not {edge_weight.dtype}: use edge_weight.float().")
 
 

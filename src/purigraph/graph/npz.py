@@ -3,7 +3,7 @@
 - `edges`: (2, E) integers, each undirected edge once or in both directions;
 - `x`: (N, F) numbers, the dense node features; or their CSR parts as in SciPy: `x_data`, `x_indices`, `x_indptr`,
   `x_shape`;
-- `edge_weight` (optional): (E,) floating point, finite and not negative, one per column of `edges`;
+- `edge_weight` (optional): (E,) floating point, finite, not negative and at most 1e15, one per column of `edges`;
 - `y` (optional): (N,) integers, the labels;
 - `train_mask`, `val_mask`, `test_mask` (optional): (N,) booleans, or (N, S) for S splits.
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from purigraph.errors import GraphError
 from purigraph.kernels.sorted_lists import merge
-from purigraph.numbers import read_integer
+from purigraph.numbers import is_whole_number
 
 __all__ = ["decode", "encode", "merge", "read_num_nodes"]
 
@@ -28,7 +28,12 @@ def read_num_nodes(num_nodes: Any) -> int:
     Raises:
         GraphError: If it is no whole number, negative, or so large that pairs have no codes.
     """
-    return read_integer(num_nodes, name="num_nodes", most=MOST_NODES, error=GraphError)
+    if not is_whole_number(num_nodes) or not 0 <= num_nodes <= MOST_NODES:
+        raise GraphError(
+            f"The number of nodes must be a whole number from 0 to {MOST_NODES}, not {num_nodes!r}. (Without "
+            "num_nodes, it is the largest entry of edge_index plus one: number the nodes from 0.)"
+        )
+    return int(num_nodes)
 
 
 @overload

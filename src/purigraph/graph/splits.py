@@ -22,7 +22,7 @@ from purigraph.graph.edge_structure import check_range
 from purigraph.graph.edge_weights import check_weight_form
 from purigraph.graph.nodes import read_labels, read_mask
 from purigraph.graph.sparse_features import select_rows
-from purigraph.numbers import is_real, read_integer, read_seed
+from purigraph.numbers import is_number, is_whole_number, read_seed
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -70,10 +70,17 @@ def attach_split(
         InputError: If an argument is out of range.
         GraphError: If labels are missing or a class has too few nodes; the message names the class.
     """
-    train_per_class = read_integer(train_per_class, name="train_per_class")
-    val_per_class = read_integer(val_per_class, name="val_per_class")
-    if not is_real(test_share) or not 0 <= test_share < 1:
-        raise InputError(f"test_share must be in [0, 1), not {test_share!r}.")
+    for name, value in (("train_per_class", train_per_class), ("val_per_class", val_per_class)):
+        if not is_whole_number(value):
+            raise InputError(f"{name} must be a whole number, not {value!r}.")
+    if not is_number(test_share):
+        raise InputError(f"test_share must be a number in [0, 1), not {test_share!r}.")
+    if train_per_class < 0 or val_per_class < 0:
+        raise InputError(
+            f"train_per_class and val_per_class can't be negative: got {train_per_class} and {val_per_class}."
+        )
+    if not 0 <= test_share < 1:
+        raise InputError(f"test_share must be in [0, 1), not {test_share}.")
     labels = _labels(data)
     rng = np.random.default_rng(read_seed(seed))
     masks = {name: np.zeros(len(labels), dtype=bool) for name in MASKS}

@@ -57,6 +57,8 @@ def check_range(x: Tensor, *, name: str = "x") -> None:
     values = _values(x)
     if values.numel() == 0 or not values.is_floating_point():
         return
+    if values.dtype.itemsize == 1:
+        values = values.float()  # PyTorch can't compare numbers of 8 bits
     low, high = (float(bound) for bound in values.detach().aminmax())  # both are NaN if any value is
     if low >= -LARGEST_FEATURE and high <= LARGEST_FEATURE:
         return

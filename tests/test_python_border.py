@@ -248,9 +248,9 @@ def test_weights_are_read_alike(trained: pg.GPRGAE, data: Data, gcn: classifiers
         (lambda: read_edge_index(EDGES, torch.ones(2).to(torch.float8_e4m3fn)), r"use edge_weight\.float\(\)"),
         (lambda: as_pair_graph(sparse.csr_array(np.array([[0, 1j], [1j, 0]]))), "must hold real numbers"),
         (lambda: Budget("much"), "must be a number, finite"),  # type: ignore[arg-type]
-        (lambda: Budget(0.1, local="much"), "local must be a number"),  # type: ignore[arg-type]
+        (lambda: Budget(0.1, local="much"), "A local budget must be a number"),  # type: ignore[arg-type]
         (lambda: Budget(True), "must be a number, finite"),
-        (lambda: Budget(0.1, 3), "kind must be one of"),  # type: ignore[arg-type]
+        (lambda: Budget(0.1, 3), "A name is a text"),  # type: ignore[arg-type]
         (lambda: Budget(10**400, "absolute"), r"at most 1e\+19"),
         (lambda: attach_split(communities(), seed="a"), "seed must be a whole number"),  # type: ignore[arg-type]
         (lambda: attach_split(communities(), seed=-1), "seed must be a whole number from 0"),

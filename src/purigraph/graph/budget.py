@@ -83,12 +83,14 @@ class Budget:
         if self.kind not in get_args(Kind):
             raise BudgetError(f"A budget's kind must be one of {', '.join(get_args(Kind))}, not {self.kind!r}.")
         if not _is_size(self.amount):
+            shown = repr(self.amount)
             raise BudgetError(
-                f"A budget must be a number, finite and not negative, of at most {_LARGEST_AMOUNT:g}, not {self.amount!r}."
+                "A budget must be a number, finite and not negative, and at most "
+                f"{_LARGEST_AMOUNT:g}, not {shown if len(shown) < 40 else f'{shown[:37]}...'}."
             )
         if self.kind == "absolute" and self.amount != int(self.amount):
             raise BudgetError(f"An absolute budget must be a whole number of flips, not {self.amount}.")
-        if self.local is not None and not _is_size(self.local):
+        if self.local is not None and not (is_real(self.local) and math.isfinite(self.local) and self.local >= 0):
             raise BudgetError(f"A local budget must be a number, finite and not negative, not {self.local!r}.")
 
     @classmethod
@@ -134,4 +136,5 @@ class Budget:
 
 
 def _is_size(value: float) -> bool:
-    return is_real(value) and math.isfinite(value) and 0 <= value <= _LARGEST_AMOUNT
+    # Compared first: a Python integer may be too large to become a float.
+    return is_real(value) and 0 <= value <= _LARGEST_AMOUNT and math.isfinite(value)

@@ -171,3 +171,10 @@ def test_bad_masks_are_named() -> None:
         inductive_split(data)
     with pytest.raises(InputError, match=r"split must be in 0\.\.0"):
         inductive_split(attach_split(data, seed=0), split=1)
+
+
+def test_an_edge_list_of_bytes_is_no_mask() -> None:
+    data = attach_split(communities(), seed=0, train_per_class=2, val_per_class=2)
+    bytes_ = data.clone()
+    bytes_.edge_index = data.edge_index.to(torch.uint8)
+    assert inductive_split(bytes_).train.edge_index.equal(inductive_split(data).train.edge_index)

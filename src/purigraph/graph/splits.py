@@ -174,7 +174,7 @@ def _induced(data: Data, keep: Tensor) -> Data:
     nodes = keep.nonzero().squeeze(1)
     position = torch.full_like(keep, -1, dtype=torch.int64)
     position[nodes] = torch.arange(len(nodes), device=keep.device)
-    ends = position[data.edge_index]
+    ends = position[data.edge_index.long()]  # bytes would be taken for a mask
     inside = (ends >= 0).all(0)
     out = copy.copy(data)
     for key, value in data.to_dict().items():

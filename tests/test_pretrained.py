@@ -187,7 +187,7 @@ def test_base_and_wrong_classes_say_so(tmp_path):
 
 
 def test_load_refuses_what_is_no_classifier(folder):
-    with pytest.raises(ModelFileError, match=r"holds a \S*Tiny, not a classifier that is registered"):
+    with pytest.raises(ModelFileError, match=r"holds a \S*Tiny, not one of the classifiers that are registered"):
         load(folder)
 
 

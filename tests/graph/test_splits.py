@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
+from helpers import communities
 from purigraph.errors import GraphError, InputError
 from purigraph.graph.sparse_features import csr_from_scipy, csr_to_scipy
 from purigraph.graph.splits import MASKS, attach_split, inductive_split

@@ -12,6 +12,7 @@ from purigraph.cli.attacking import advice_for_the_command_line, create_attack, 
 from purigraph.cli.inputs import graph_file
 from purigraph.cli.models import load_scene, load_victim
 from purigraph.cli.options import (
+    AnchorOption,
     AttackEpochsOption,
     AttackOption,
     AttackSeed,
@@ -41,6 +42,7 @@ def run(
     classifier: ClassifierOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The .safetensors file to write the flips to.")],
     purifier: PurifierOption = None,
+    anchor: AnchorOption = None,
     attack: AttackOption = None,
     epsilon: Annotated[
         float | None,
@@ -77,7 +79,7 @@ def run(
         attack, settings, preset=preset, epochs=epochs, graph=graph, through_purifier=purifier is not None
     )
     begin = None if start is None else Perturbation.load(start)
-    model, inner = load_victim(classifier, purifier, device)
+    model, inner = load_victim(classifier, purifier, device, anchor)
     data, chosen = load_scene(graph, inner, seed=seed, split=split, device=device)
     with advice_for_the_command_line(purifier):
         found = attacker(

@@ -10,6 +10,7 @@ from purigraph.cli.attacking import advice_for_the_command_line, create_attack, 
 from purigraph.cli.inputs import graph_file
 from purigraph.cli.models import load_scene, load_victim
 from purigraph.cli.options import (
+    AnchorOption,
     AttackEpochsOption,
     AttackOption,
     AttackSeed,
@@ -39,6 +40,7 @@ def run(
     graph: GraphArgument,
     classifier: ClassifierOption,
     purifier: PurifierOption = None,
+    anchor: AnchorOption = None,
     attack: AttackOption = None,
     epsilon: Annotated[
         list[float] | None, typer.Option(help="A budget; may be repeated. Default: 0.1, 0.25 and 0.5.")
@@ -59,6 +61,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Evaluate on the test nodes."""
+    from purigraph.anchored import Anchored
     from purigraph.errors import InputError
     from purigraph.evaluation import Evaluation, WorstCase, evaluate, worst_case
     from purigraph.files import write_json
@@ -83,7 +86,7 @@ def run(
     attacker = None
     if not worst:
         attacker = create_attack(attack, settings, preset=preset, epochs=epochs, graph=graph, through_purifier=adaptive)
-    model, inner = load_victim(classifier, purifier, device)
+    model, inner = load_victim(classifier, purifier, device, anchor)
     data, chosen = load_scene(graph, inner, seed=seed, split=split, device=device)
     seeds = attack_seed or [0]
     result: Evaluation | WorstCase
@@ -105,7 +108,7 @@ def run(
                 data,
                 attack=attacker,
                 epsilons=epsilons,
-                transfer_from=model.unprotected() if transfer and isinstance(model, Protected) else None,
+                transfer_from=model.unprotected() if transfer and isinstance(model, Protected | Anchored) else None,
                 seeds=seeds,
                 budget_kind=kind,
                 restarts=restarts or 1,
@@ -113,9 +116,14 @@ def run(
                 progress=False if as_json else None,
             )
     document = {"graph": graph, **chosen, "attack_seeds": seeds, "budget_kind": kind, **result.to_dict()}
+    certificate = model.certificate(data) if isinstance(model, Anchored) else None
+    if certificate is not None:
+        document |= {"certified": certificate.accuracy, "exposed": certificate.exposed}
     if output is not None:
         keep_result(lambda path: write_json(path, document), output)
     if as_json:
         print_json(document)
         return
     result.table().print()
+    if certificate is not None:
+        typer.echo(str(certificate))

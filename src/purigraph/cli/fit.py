@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from purigraph.cli.fit_anchor import fit_anchor
 from purigraph.cli.inputs import (
     check_device,
     check_names,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 NAME = "fit"
 HELP = "Train a purifier on a trusted graph and save it to a folder."
-SETTINGS_OF = ("purifier", "fit")
+SETTINGS_OF = ("purifier", "fit", "anchor")
 
 
 def run(
@@ -47,9 +48,15 @@ def run(
         typer.Option(
             "--classifier",
             "-c",
-            help="For purifiers that learn from attacks (good-at): the folder of the classifier that is attacked.",
+            help="For --anchor, and for purifiers that learn from attacks (good-at): the folder of a classifier.",
         ),
     ] = None,
+    anchor: Annotated[
+        bool,
+        typer.Option(
+            "--anchor", help="Distil an anchor from --classifier instead: answers that no edit of the edges can change."
+        ),
+    ] = False,
     epochs: Annotated[int | None, typer.Option(min=1, help="Training epochs.")] = None,
     inductive: Annotated[
         bool,
@@ -69,11 +76,15 @@ def run(
     from purigraph.errors import InputError
     from purigraph.graph.splits import MASKS, inductive_split
 
-    check_output(output, "--output", folder=True, model="purifier", apart_from=[graph_file(graph)])
+    apart_from = [graph_file(graph), classifier]
+    check_output(output, "--output", folder=True, model="anchor" if anchor else "purifier", apart_from=apart_from)
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph_file(graph), output])
     if split is not None and not inductive:
         raise InputError("--split selects the test nodes that --inductive hides: pass --inductive too, or omit it.")
     given = read_settings(settings, epochs=epochs)
+    if anchor:
+        fit_anchor(graph, classifier, output, given, seed=seed, device=device, as_json=as_json)
+        return
     if "in_channels" in given:
         raise InputError("in_channels is the number of features of the graph, which fit sets itself: omit it.")
     component = purifiers.registry[kind]

@@ -14,16 +14,19 @@ if TYPE_CHECKING:
     from purigraph.classifiers import Classifier
 
 
-def load_victim(classifier: str, purifier: str | None, device: str) -> tuple[nn.Module, Classifier]:
-    """Return the model to attack (the classifier, protected if there is a purifier) and the classifier in it."""
-    from purigraph import classifiers, purifiers
+def load_victim(
+    classifier: str, purifier: str | None, device: str, anchor: str | None = None
+) -> tuple[nn.Module, Classifier]:
+    """Return the model to attack (the classifier, protected by purifier and anchor if given) and the classifier."""
+    from purigraph import anchors, classifiers, purifiers
     from purigraph.protection import protect
 
     check_device(device)
     model = classifiers.load(classifier).to(device)
-    if purifier is None:
-        return model, model
-    return protect(model, purifiers.load(purifier).to(device)), model
+    loaded = None if purifier is None else purifiers.load(purifier).to(device)
+    if anchor is not None:
+        return protect(model, loaded, anchor=anchors.load(anchor).to(device)), model
+    return (model if loaded is None else protect(model, loaded)), model
 
 
 def load_scene(
@@ -39,10 +42,10 @@ def load_scene(
                 f"--seed selects the split of a dataset, but {graph} is a file with its own splits: select one with "
                 "--split, and seed the attack with --attack-seed."
             )
-        chosen = {"split": _as_trained("split", split, classifier)}
+        chosen = {"split": as_trained("split", split, classifier)}
     else:
         check_split(graph, split)
-        chosen = {"seed": _as_trained("seed", seed, classifier)}
+        chosen = {"seed": as_trained("seed", seed, classifier)}
     data = load_graph(graph, **{"split": 0, **chosen}, needs=("y", "test_mask"), device=device)
     if not data.test_mask.any():
         raise InputError(
@@ -51,7 +54,7 @@ def load_scene(
     return data, chosen
 
 
-def _as_trained(option: str, given: int | None, classifier: Classifier) -> int:
+def as_trained(option: str, given: int | None, classifier: Classifier) -> int:
     """Return the value of an option, which must be that of the classifier's training if it is known."""
     trained = (classifier.provenance or {}).get(option)
     if not isinstance(trained, int):

@@ -19,6 +19,9 @@ ClassifierOption = Annotated[
 PurifierOption = Annotated[
     str | None, typer.Option("--purifier", "-m", help="The folder of a purifier (`purigraph fit`), or hf://owner/name.")
 ]
+AnchorOption = Annotated[
+    str | None, typer.Option("--anchor", help="The folder of an anchor (`purigraph fit --anchor`), or hf://owner/name.")
+]
 GraphArgument = Annotated[
     str, typer.Argument(metavar="GRAPH", help="A dataset's name (see `purigraph datasets`) or a .npz graph file.")
 ]

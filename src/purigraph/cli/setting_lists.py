@@ -38,7 +38,8 @@ def read() -> SettingLists:
 
 def collect(built_in: bool = True) -> SettingLists:
     """Return the lists from the components, optionally including those of other packages."""
-    from purigraph import attacks, classifiers, purifiers, training
+    from purigraph import anchors, attacks, classifiers, purifiers, training
+    from purigraph.anchors.anchor import AnchorFitSettings
     from purigraph.settings import Settings, describe
 
     def wanted(registry: Any) -> Iterator[tuple[str, Any]]:
@@ -55,6 +56,7 @@ def collect(built_in: bool = True) -> SettingLists:
     return {
         "purifier": {name: rows(item.settings_class, leave_out=sizes) for name, item in wanted(purifiers.registry)},
         "fit": {f"fit {name}": rows(item.fit_settings_class) for name, item in wanted(purifiers.registry)},
+        "anchor": {"anchor": rows(anchors.Anchor.settings_class, AnchorFitSettings, leave_out=sizes)},
         "classifier": {name: rows(item.settings_class, leave_out=sizes) for name, item in wanted(classifiers.registry)},
         "regime": {name: rows(item.settings) for name, item in wanted(training.registry)},
         "attack": {name: rows(item.settings_class) for name, item in wanted(attacks.registry)},

@@ -22,6 +22,7 @@ from purigraph.graph import (
     read_data,
     read_edge_index,
 )
+from purigraph.kernels.feature_matrix import read_features
 from purigraph.numbers import read_seed
 from purigraph.registry import canonical
 
@@ -180,3 +181,30 @@ def test_an_evaluation_needs_features_in_a_tensor(data: Data) -> None:
     masked.x = "text"
     with pytest.raises(InputError, match="data.x must be a tensor"):
         pg.evaluate(GCN(data.num_features, 2), masked, attack="dice", epsilons=0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_a_split_of_short_integers_is_that_of_long_ones(dtype: torch.dtype, data: Data) -> None:
+    split = attach_split(data, seed=0)
+    expected = inductive_split(split).train.edge_index
+    split.edge_index = split.edge_index.to(dtype)
+    assert inductive_split(split).train.edge_index.equal(expected)
+
+
+def test_a_split_divides_arrays_and_lists_too(data: Data) -> None:
+    split = attach_split(data, seed=0)
+    split.y, split.names = data.y.numpy(), [f"node {node}" for node in range(120)]
+    train = inductive_split(split).train
+    assert train.y.tolist() == data.y[train.n_id].tolist()
+    assert train.names == [f"node {node}" for node in train.n_id.tolist()]
+    split.x = data.x.to_sparse_csc()
+    with pytest.raises(GraphError, match="dense or sparse by rows"):
+        inductive_split(split)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_infinite_features_are_named_in_any_precision(dtype: torch.dtype, data: Data) -> None:
+    x = data.x.to(dtype)
+    x[3, 2] = float("inf")
+    with pytest.raises(InputError, match="inf in row 3, column 2"):
+        read_features(x)

@@ -58,6 +58,7 @@ def test_defaults_repr_equality_and_json() -> None:
         ({"minutes": 2.5}, "minutes=2.5 is not valid"),
         ({"minutes": True}, "minutes=True is not valid"),
         ({"minutes": "5"}, "minutes='5' is not valid"),
+        ({"minutes": 10**30}, "minutes is not valid: a whole number must be below 2\\^63"),
         ({"heat": float("nan")}, "heat=nan is not valid"),
         ({"mode": "steam"}, "mode='steam' is not valid: input should be 'air' or 'grill'"),
         ({"minute": 3}, "Oven has no setting 'minute': did you mean 'minutes'"),

@@ -40,6 +40,9 @@ from typing_extensions import dataclass_transform
 
 from purigraph.errors import InputError, PurigraphError
 
+# PyTorch's integers end there.
+_TOO_LARGE = 2**63
+
 S = TypeVar("S", bound="Settings")
 C = TypeVar("C", bound="Configured")
 
@@ -83,6 +86,9 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, strict=True)
 
     def __init__(self, /, **values: Any) -> None:
+        for name, value in values.items():
+            if isinstance(value, int) and not -_TOO_LARGE < value < _TOO_LARGE:
+                raise InputError(f"{type(self).__name__}: {name} is not valid: a whole number must be below 2^63.")
         try:
             super().__init__(**{name: _plain(value) for name, value in values.items()})
         except ValidationError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -146,6 +147,8 @@ def _check(data: Data) -> None:
     check_range(data.edge_index, num_nodes)
     if "edge_weight" in data and data.edge_weight is not None:
         check_weight_form(data.edge_weight, data.edge_index.shape[1])
+    if isinstance(data.x, Tensor) and data.x.layout not in (torch.strided, torch.sparse_coo, torch.sparse_csr):
+        raise GraphError(f"data.x must be dense or sparse by rows, not {data.x.layout}: use data.x.to_sparse_csr().")
     if data.x is not None and not (isinstance(data.x, Tensor) and data.x.shape[:1] == (num_nodes,)):
         found = tuple(data.x.shape) if isinstance(data.x, Tensor) else f"a {type(data.x).__name__}"
         raise GraphError(f"data.x must be a tensor with one row per node, ({num_nodes}, F), not {found}.")
@@ -183,8 +186,16 @@ def _induced(data: Data, keep: Tensor) -> Data:
         elif data.is_edge_attr(key):
             out[key] = value[inside]
         elif data.is_node_attr(key):
-            out[key] = select_rows(value, nodes)
+            out[key] = _rows(value, nodes)
     if "num_nodes" in data:
         out.num_nodes = len(nodes)
     out.n_id = nodes
     return out
+
+
+def _rows(value: Any, nodes: Tensor) -> Any:
+    """Return the entries (M, ...) of some nodes, of a tensor, an array or a list with one entry per node."""
+    if isinstance(value, Tensor):
+        return select_rows(value, nodes)
+    chosen = nodes.tolist()
+    return value[chosen] if isinstance(value, np.ndarray) else [value[node] for node in chosen]

@@ -62,6 +62,7 @@ def check_range(x: Tensor, *, name: str = "x") -> None:
     low, high = (float(bound) for bound in values.detach().aminmax())  # both are NaN if any value is
     if low >= -LARGEST_FEATURE and high <= LARGEST_FEATURE:
         return
+    values = values.double()  # in half precision, the bound itself is infinite
     bad = ~(values.abs() <= LARGEST_FEATURE)
     first = bad.nonzero()[0]
     value = float(values[tuple(first)])

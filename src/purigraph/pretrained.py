@@ -185,8 +185,8 @@ class SavedComponents(Components[P], Generic[P]):
         kind, _, name = read_document(path)["class"].partition("/")
         if kind != self.kind or name not in self:
             raise ModelFileError(
-                f"{folder} holds a {kind}{'/' if name else ''}{name}, not one of the {self.kind}s that are registered here "
-                f"({', '.join(self.names())})."
+                f"{folder} holds a {kind}{'/' if name else ''}{name}, not one of the {self.kind}s that are registered "
+                f"here ({', '.join(self.names())})."
             )
         return self[name].from_pretrained(path)
 

@@ -14,6 +14,7 @@ from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.model_checks import refuse_caches, refuse_data_models, refuse_ignored_weights
 from purigraph.numbers import is_real
 from purigraph.purifiers import Purifier
+from purigraph.purifiers.base import require_fitted
 from purigraph.purifiers.cut import cut_parts
 
 
@@ -202,15 +203,7 @@ def protect(
             "straight_through": straight_through,
         }
         return Anchored(protect(classifier, purifier, **options), anchor)
-    if not isinstance(purifier, Purifier):
-        raise InputError(
-            f"The purifier is a {type(purifier).__name__}: pass a fitted one, e.g. purigraph.purifiers.load(folder)."
-        )
-    if not purifier.is_fitted:
-        raise NotFittedError(
-            f"This {type(purifier).__name__} has not been fitted, so it protects nothing: call fit(data) on a trusted "
-            "graph, or load a fitted one with purigraph.purifiers.load(folder)."
-        )
+    purifier = require_fitted(purifier)
     refuse_caches(classifier)
     refuse_data_models(classifier)
     if threshold is not None:

@@ -31,6 +31,11 @@ class MLP(Classifier):
 
     uses_edges = False
 
+    @classmethod
+    def inside(cls, classifier: Classifier) -> MLP:
+        """Return the MLP of a classifier that starts with one and has its settings."""
+        return cls(**{name: getattr(classifier, name) for name in cls.settings_class.model_fields})
+
     def _build(self) -> None:
         widths = [self.in_channels, *[self.hidden_channels] * (self.num_layers - 1), self.out_channels]
         self.first = FirstLayer(widths[0], widths[1], dropout=self.dropout)

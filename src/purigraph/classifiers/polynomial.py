@@ -39,13 +39,7 @@ class PolynomialClassifier(Classifier):
     coefficients: Tensor
 
     def _build(self) -> None:
-        self.mlp = MLP(
-            self.in_channels,
-            self.out_channels,
-            hidden_channels=self.hidden_channels,
-            num_layers=self.num_layers,
-            dropout=self.dropout,
-        )
+        self.mlp = MLP.inside(self)
 
     def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Classify every node; see `Classifier.forward`."""

@@ -70,13 +70,7 @@ class RUNG(Classifier):
     )
 
     def _build(self) -> None:
-        self.mlp = MLP(
-            self.in_channels,
-            self.out_channels,
-            hidden_channels=self.hidden_channels,
-            num_layers=self.num_layers,
-            dropout=self.dropout,
-        )
+        self.mlp = MLP.inside(self)
         self.mlp.first.dropout = self.input_dropout  # an MLP drops before its first layer too
 
     def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:

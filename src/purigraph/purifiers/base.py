@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from purigraph.errors import InputError
+from purigraph.errors import InputError, NotFittedError
 from purigraph.graph import PairGraph, read_data, read_edge_index
 from purigraph.pretrained import Pretrained, SavedComponents
 from purigraph.settings import Settings
@@ -217,6 +217,20 @@ def _num_nodes(x: object) -> int:
         found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
         raise InputError(f"x must be a matrix of node features (N, F), not {found}.")
     return x.shape[0]
+
+
+def require_fitted(purifier: object) -> Purifier:
+    """Return a purifier that can be relied on; raise an error that says what to do otherwise."""
+    if not isinstance(purifier, Purifier):
+        raise InputError(
+            f"The purifier is a {type(purifier).__name__}: pass a fitted one, e.g. purigraph.purifiers.load(folder)."
+        )
+    if not purifier.is_fitted:
+        raise NotFittedError(
+            f"This {type(purifier).__name__} has not been fitted, so it protects nothing: call fit(data) on a trusted "
+            "graph, or load a fitted one with purigraph.purifiers.load(folder)."
+        )
+    return purifier
 
 
 registry: SavedComponents[Purifier] = SavedComponents("purifier", "purigraph.purifiers")

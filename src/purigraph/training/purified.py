@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import torch
 
-from purigraph.errors import InputError, NotFittedError
 from purigraph.graph.splits import InductiveSplit
 from purigraph.pretrained import Pretrained
 from purigraph.purifiers import Purifier, Recipe
+from purigraph.purifiers.base import require_fitted
 from purigraph.training.run import TrainingResult
 
 
@@ -18,15 +18,7 @@ def purify_split(split: InductiveSplit, purifier: Purifier) -> InductiveSplit:
 
     The test graph stays as it is: it is purified when a model behind the purifier (`purigraph.protect`) sees it.
     """
-    if not isinstance(purifier, Purifier):
-        raise InputError(
-            f"The purifier is a {type(purifier).__name__}: give a fitted one, say purigraph.purifiers.load(folder)."
-        )
-    if not purifier.is_fitted:
-        raise NotFittedError(
-            f"This {type(purifier).__name__} has not been fitted: call fit(split.train) first, or load a fitted one "
-            "with purigraph.purifiers.load(folder)."
-        )
+    require_fitted(purifier)
     with torch.no_grad():
         return replace(split, train=purifier(split.train), validation=purifier(split.validation))
 

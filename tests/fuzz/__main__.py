@@ -93,8 +93,9 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=1, help="Processes at a time. Default: 1.")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(prefix="fuzz-good-") as folder:
-        good = Path(folder)
+    with tempfile.TemporaryDirectory(prefix="fuzz-run-") as folder:
+        good = Path(folder) / "good"
+        good.mkdir()
         _in_child(lambda: workshop.build(good))
         if chosen.seed is not None:
             return _replay(chosen.seed, good)
@@ -104,7 +105,7 @@ def main() -> int:
             for at in range(chosen.first, chosen.first + chosen.cases, CHUNK)
         ]
         for group in [chunks[at : at + chosen.jobs] for at in range(0, len(chunks), chosen.jobs)]:
-            files = [(good.with_name(f"{good.name}-{chunk.start}.jsonl"), chunk) for chunk in group]
+            files = [(Path(folder) / f"{chunk.start}.jsonl", chunk) for chunk in group]
             children = [_fork(lambda file=file, chunk=chunk: _work(good, file, chunk)) for file, chunk in files]
             for child, (file, chunk) in zip(children, files, strict=True):
                 _collect(report, child, file, chunk, good)

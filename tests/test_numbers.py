@@ -22,6 +22,7 @@ from purigraph.graph import (
     read_data,
     read_edge_index,
 )
+from purigraph.graph.nodes import read_mask
 from purigraph.kernels.feature_matrix import read_features
 from purigraph.numbers import read_seed
 from purigraph.registry import canonical
@@ -208,3 +209,10 @@ def test_infinite_features_are_named_in_any_precision(dtype: torch.dtype, data: 
     x[3, 2] = float("inf")
     with pytest.raises(InputError, match="inf in row 3, column 2"):
         read_features(x)
+
+
+def test_a_split_is_chosen_by_a_whole_number() -> None:
+    mask = torch.ones(4, 2, dtype=torch.bool)
+    with pytest.raises(InputError, match="split must be a whole number"):
+        read_mask(mask, 4, name="test_mask", split=0.5)  # type: ignore[arg-type]
+    assert read_mask(mask, 4, name="test_mask", split=1).shape == (4,)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import GraphError, InputError
+from purigraph.numbers import read_integer
 
 
 def read_nodes(nodes: Any, num_nodes: int, *, name: str) -> Tensor:
@@ -84,9 +85,10 @@ def read_mask(mask: Any, num_nodes: int, *, name: str, split: int | None = None)
             f"{name} has {read.shape[1]} splits, but one is needed: choose one, for example with "
             "purigraph.graph.splits.choose_split(data, 0)."
         )
-    if not 0 <= split < read.shape[1]:
+    number = read_integer(split, name="split", least=-(2**63))
+    if not 0 <= number < read.shape[1]:
         raise InputError(f"split must be in 0..{read.shape[1] - 1} for {name}, not {split}.")
-    return read[:, split]
+    return read[:, number]
 
 
 def read_labels(labels: Any, num_nodes: int, *, name: str) -> Tensor:

@@ -230,3 +230,8 @@ def test_the_same_command_gives_the_same_bytes(workshop: Workshop, tmp_path: Pat
         contents.append({path.relative_to(place): path.read_bytes() for path in place.rglob("*.*")})
     assert len(contents[0]) == 7
     assert contents[0] == contents[1]
+
+
+def test_a_layer_larger_than_any_memory_is_one_sentence(workshop: Workshop, tmp_path: Path) -> None:
+    wide = ["--set", f"hidden_channels={2**63 - 1}"]
+    refused("memory", "train", workshop.graph, "-o", tmp_path / "m", "--kind", "mlp", *wide)

@@ -16,7 +16,14 @@ from purigraph.cli.setting_lists import settings_help
 from purigraph.errors import OutOfMemoryError, OutputError
 
 # What PyTorch says in a RuntimeError when memory can't be allocated on the CPU; for other devices it has a class.
-_OUT_OF_MEMORY = ("not enough memory", "can't allocate memory", "out of memory", "DefaultCPUAllocator", "bad_alloc")
+_OUT_OF_MEMORY = (
+    "not enough memory",
+    "can't allocate memory",
+    "out of memory",
+    "DefaultCPUAllocator",
+    "bad_alloc",
+    "Storage size calculation overflowed",
+)
 
 
 class Terminated(BaseException):

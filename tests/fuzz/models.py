@@ -146,7 +146,8 @@ def _change_tensors(rng: random.Random, path: Path) -> str:
             changed.view(-1)[at] = (changed.view(-1)[at] + 1).to(tensor.dtype)
             tensors[name] = changed
         elif way == 5 and tensor.is_floating_point():
-            tensors[name] = torch.full_like(tensor, rng.choice((float("nan"), float("inf"), 3e38)))
+            filled = torch.full(tensor.shape, rng.choice((float("nan"), float("inf"), 3e38)), dtype=torch.float64)
+            tensors[name] = filled.to(tensor.dtype)
         elif metadata:
             key = rng.choice(sorted(metadata))
             if rng.random() < 0.3:

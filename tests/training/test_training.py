@@ -501,3 +501,11 @@ def test_what_can_t_purify_the_training_graph_is_refused(split: InductiveSplit) 
         train(build, "vanilla", split, purifier=pg.GPRGAE(in_channels=24))
     with pytest.raises(InputError, match="purifiers.load"):
         train(build, "vanilla", split, purifier="folder")  # type: ignore[arg-type]
+
+
+def test_weights_that_require_a_gradient_are_trained_with(split):
+    graphs = [copy.copy(graph) for graph in (split.train, split.validation, split.test)]
+    for graph in graphs:
+        graph.edge_weight = torch.ones(graph.edge_index.shape[1], requires_grad=True) * 1.0
+    train("gcn", "self", InductiveSplit(*graphs), settings=SHORT)
+    assert graphs[0].edge_weight.requires_grad

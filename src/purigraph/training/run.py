@@ -340,8 +340,11 @@ def _read_graph(data: Data, mask: str, purpose: str) -> Data:
     if not chosen.any():
         raise InputError(f"{mask} is empty: there is nothing to {purpose} on.")
     require_labels(y, chosen.nonzero().squeeze(1).to(y.device), name=mask)
-    if x is data.x and y is data.y:
+    weighted = "edge_weight" in data and isinstance(data.edge_weight, Tensor) and data.edge_weight.requires_grad
+    if x is data.x and y is data.y and not weighted:
         return data
     result = copy.copy(data)
     result.x, result.y = x, y
+    if weighted:
+        result.edge_weight = data.edge_weight.detach()  # the caller's graph of gradients is not trained through
     return result

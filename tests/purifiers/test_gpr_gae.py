@@ -16,9 +16,10 @@ from purigraph.errors import InputError, ModelFileError, NotFittedError
 from purigraph.graph import as_pair_graph
 from purigraph.kernels.reference import reference_step
 from purigraph.metrics import ranking_scores
+from purigraph.purifiers.gpr_gae.fit_settings import FitOptions, FitSettings
 from purigraph.purifiers.gpr_gae.links import LinkMap
 from purigraph.purifiers.gpr_gae.perturb import inject, perturb
-from purigraph.purifiers.gpr_gae.training import FitOptions, FitSettings, Training
+from purigraph.purifiers.gpr_gae.training import Training
 
 
 def small(**changes: object) -> pg.GPRGAE:

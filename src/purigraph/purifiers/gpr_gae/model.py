@@ -19,9 +19,10 @@ from purigraph.kernels.feature_matrix import read_features
 from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.cut import cut
+from purigraph.purifiers.gpr_gae.fit_settings import FitOptions, FitReport, FitSettings
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.purification import Purification, iterate
-from purigraph.purifiers.gpr_gae.training import FitOptions, FitReport, FitSettings, Training
+from purigraph.purifiers.gpr_gae.training import Training
 from purigraph.settings import setting
 
 # The memory that the steps of one purification may take for the backward pass; above it, each step is recomputed.

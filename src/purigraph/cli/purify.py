@@ -39,6 +39,8 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Purify and write: a graph file is copied with new weights, or without the edges below the threshold."""
+    import torch
+
     from purigraph.graph import read_data
     from purigraph.graph.npz import GraphFile, save_npz
 
@@ -49,7 +51,8 @@ def run(
     data = load_graph(graph, device=device) if file is None else file.data().to(device)
     before = read_data(data)[0]
 
-    purified, trace = _purify(purify, data)
+    with torch.no_grad():
+        purified, trace = purify.purify_data(data)
     after, entries = read_data(purified)
     below = after.weight < (DOUBTFUL if threshold is None else threshold)
     removed = 0 if threshold is None else int(below.sum())
@@ -102,25 +105,6 @@ def _load(folder: str, changes: dict[str, Any]) -> Purifier:
         raise InputError(f"The settings of a trained {type(purifier).__name__} can't be changed: omit --set.")
     changed: Purifier = with_settings(**changes)
     return changed
-
-
-def _purify(purifier: Purifier, data: Data) -> tuple[Data, Any]:
-    """Return the purified data and, for an iterative purifier with a `trace` method, its trace."""
-    import copy
-
-    import torch
-
-    from purigraph.graph import read_data
-
-    tracing = None if purifier.adds_edges else getattr(purifier, "trace", None)
-    with torch.no_grad():
-        if tracing is None:
-            return purifier(data), None
-        graph, entries = read_data(data)
-        trace = tracing(data.x, graph)
-    purified = copy.copy(data)
-    purified.edge_weight = entries.spread(trace.graph.weight).to(entries.weight.dtype)
-    return purified, trace
 
 
 def _unweighted(data: Data, keep: Any) -> Data:

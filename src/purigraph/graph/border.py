@@ -48,7 +48,7 @@ class Entries:
         spread = pair_weight.index_select(0, self.pair.clamp(min=0))
         return torch.where(self.pair >= 0, spread, self.weight.to(spread.dtype))
 
-    def collect(self, values: Tensor, num_pairs: int) -> Tensor:
+    def collect(self, values: Tensor) -> Tensor:
         """Return one value per pair, the mean over its entries; self-loops are ignored. Differentiable."""
         return _mean_per_pair(values, self.undirected)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import InputError, NotFittedError
-from purigraph.graph import PairGraph, read_data, read_edge_index
+from purigraph.graph import Entries, PairGraph, read_data, read_edge_index
 from purigraph.pretrained import Pretrained, SavedComponents
 from purigraph.settings import Settings
 
@@ -127,7 +127,7 @@ class Purifier(Pretrained):
         if isinstance(x, Data):
             if edge_index is not None:
                 raise InputError("Call a purifier with a single Data or with (x, edge_index, edge_weight).")
-            return self._transform(x)
+            return self.purify_data(x)[0]
         if edge_index is None:
             raise InputError("Call a purifier with a single Data or with (x, edge_index, edge_weight).")
         if self.adds_edges:
@@ -151,10 +151,11 @@ class Purifier(Pretrained):
             presence: (M,) in [0, 1], to what degree each edge is present; see `relaxed`. Default: ones.
         """
         graph, entries = read_edge_index(edge_index, edge_weight, _num_nodes(x))
-        if presence is None:
-            purified = self.purify(x, graph)
-        else:
-            purified = self.purify_parts(x, graph, entries.collect(presence, graph.num_pairs))
+        purified = self.purify(x, graph) if presence is None else self.purify_parts(x, graph, entries.collect(presence))
+        return self._as_edges(purified, edge_index, entries)
+
+    def _as_edges(self, purified: PairGraph, edge_index: Tensor, entries: Entries) -> tuple[Tensor, Tensor]:
+        """Return a purified graph as edges and weights, in the order of the given edges if none can be added."""
         if self.adds_edges:
             loops = entries.pair < 0
             edges, weight = purified.edge_index()
@@ -195,21 +196,26 @@ class Purifier(Pretrained):
             raise InputError(f"{type(self).__name__} can add edges: use purify_edges(..., presence=...).")
         return self.purify_edges(x, edge_index, edge_weight, presence)[1]
 
-    def _transform(self, data: Data) -> Data:
+    def traced(self, x: Tensor, graph: PairGraph) -> tuple[PairGraph, Any]:
+        """Return the purified graph and how its purification went; by default there is nothing to tell, None."""
+        return self.purify(x, graph), None
+
+    def purify_data(self, data: Data) -> tuple[Data, Any]:
+        """Return a new `Data` with purified weights, as calling the purifier does, and how it went (see `traced`)."""
         if data.x is None:
             raise InputError("data.x is missing: a purifier needs node features.")
-        weight = data.edge_weight if "edge_weight" in data else None
-        read_data(data)  # raises an error that names what is missing
+        graph, entries = read_data(data)
         if _num_nodes(data.x) != data.num_nodes:
             raise InputError(f"data.x has {len(data.x)} rows, but the graph has {data.num_nodes} nodes.")
-        edge_index, edge_weight = self.purify_edges(data.x, data.edge_index, weight)
+        purified, trace = self.traced(data.x, graph)
+        edge_index, edge_weight = self._as_edges(purified, data.edge_index, entries)
         result = copy.copy(data)
         if self.adds_edges:
             for key in [key for key in data.keys() if data.is_edge_attr(key)]:  # noqa: SIM118 (not a mapping)
                 del result[key]  # the values of new edges are unknown
             result.edge_index = edge_index
         result.edge_weight = edge_weight
-        return result
+        return result, trace
 
 
 def _num_nodes(x: object) -> int:

@@ -170,6 +170,11 @@ class GPRGAE(Purifier):
         """Return the graph with purified weights (see `Purifier`)."""
         return self.trace(x, graph).graph
 
+    def traced(self, x: Tensor, graph: PairGraph) -> tuple[PairGraph, Purification]:
+        """Return the purified graph and its steps."""
+        trace = self.trace(x, graph)
+        return trace.graph, trace
+
     def purify_parts(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
         r"""Purify partially present edges (see `Purifier`): every step is $\pi \odot f_\theta(A^{(t)})$."""
         return self.trace(x, graph, presence=presence).graph

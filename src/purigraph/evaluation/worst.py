@@ -311,6 +311,8 @@ def _doubts(
     for epsilon in epsilons:
         there = [member for member in members if results[member.name].accuracies(epsilon)]
         for other in (member for member in there if member not in adaptive):
+            if other.begins_from in (BEST, SMALLER):
+                continue  # it goes on from the strongest of the others, and owes them most of its strength
             # A warm-started member is compared with all adaptive ones, any other only with those that start cold.
             rivals = [m for m in adaptive if m in there and (other.begins_from is not None or m.begins_from is None)]
             if not rivals:

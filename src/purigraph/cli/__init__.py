@@ -8,7 +8,7 @@ from typing import NoReturn
 import typer
 
 from purigraph._version import __version__
-from purigraph.cli import attack, bench, datasets, demo, evaluate, fit, purify, settings, train
+from purigraph.cli import attack, bench, datasets, demo, evaluate, fit, paper, purify, settings, train
 from purigraph.cli.commands import Terminated, add_command, end_on_signals
 from purigraph.errors import PurigraphError
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 for module in (demo, fit, purify, train, attack, evaluate, datasets, settings, bench):
     add_command(app, module)
+app.add_typer(paper.app)
 
 
 def _show_version(wanted: bool) -> None:

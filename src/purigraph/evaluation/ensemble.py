@@ -45,10 +45,10 @@ def hour_ensemble(variants: Sequence[str] = (), *, block_size: int = 10_000) -> 
     """Return the ensemble for everyday use: three budgets take less than an hour for a purified GCN on Cora.
 
     The cheap ones come first (isolation, transferred), then the losses that were found strongest, and last what
-    improves on the strongest so far. The variants of the purifier are left to `thorough_ensemble`.
+    improves on the strongest so far.
 
     Args:
-        variants: The variants of the purifier (see `Purifier.variants`); not used here.
+        variants: The variants of the purifier to attack as well (see `Purifier.variants`).
         block_size: Block size of the block attacks.
     """
     prbcd = _lengths(block_size, 200)
@@ -58,8 +58,22 @@ def hour_ensemble(variants: Sequence[str] = (), *, block_size: int = 10_000) -> 
         Member("transferred prbcd", "prbcd", {**_lengths(block_size, 400), "loss": "tanh-margin"}, view=TRANSFER),
         Member("prbcd tanh-margin", "prbcd", {**prbcd, "loss": "tanh-margin"}),
         Member("prbcd elu-margin", "prbcd", {**prbcd, "loss": "elu-margin"}),
+        *(
+            Member(f"prbcd, {name.replace('-', ' ')}", "prbcd", {**prbcd, "loss": "tanh-margin"}, view=name)
+            for name in variants
+        ),
         Member("prbcd, deletions", "prbcd", {**short, "loss": "tanh-margin", "edits": "remove"}),
         Member("prbcd from smaller budget", "prbcd", {**short, "loss": "elu-margin"}, begins_from=SMALLER),
+        *(
+            Member(
+                f"prbcd from best, {name.replace('-', ' ')}",
+                "prbcd",
+                {**short, "loss": "elu-margin"},
+                view=name,
+                begins_from=BEST,
+            )
+            for name in variants
+        ),
         Member("prbcd from best", "prbcd", {**short, "loss": "tanh-margin"}, begins_from=BEST),
         Member("isolation from best", "isolation", {"loss": "margin"}, begins_from=BEST),
         Member(

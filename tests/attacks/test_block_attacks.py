@@ -220,6 +220,7 @@ def test_paper_settings() -> None:
         "block_size": 10_000,
         "learning_factor": 100.0,
         "final_samples": 20,
+        "edits": "both",
     }
     assert paper_settings("prbcd", "pubmed", on_gpr_gae=True)["block_size"] == 50_000
     assert paper_settings("prbcd", "ogbn_arxiv", on_gpr_gae=True)["block_size"] == 3_000_000

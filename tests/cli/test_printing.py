@@ -8,8 +8,7 @@ import pytest
 
 from cli.command_runs import Workshop, invoke
 from purigraph.cli.outputs import print_json
-from purigraph.evaluation import Evaluation
-from purigraph.evaluation.robust_accuracy import Record
+from purigraph.evaluation import Evaluation, Record
 from purigraph.files import write_json
 from purigraph.graph.perturbation import Perturbation
 from purigraph.tables import Table

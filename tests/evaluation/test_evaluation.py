@@ -319,9 +319,9 @@ def test_what_is_measured_is_what_was_attacked(scene: tuple[nn.Module, Data]) ->
 
 
 def test_the_default_ensemble_names_every_view(trained: pg.GPRGAE) -> None:
-    names = {member.view for member in evaluation.default_ensemble()}
+    names = {member.view for member in evaluation.thorough_ensemble()}
     assert names == {"model", "transfer", *trained.variants()}
-    assert {member.view for member in evaluation.default_ensemble([])} == {"model", "transfer"}
+    assert {member.view for member in evaluation.thorough_ensemble([])} == {"model", "transfer"}
 
 
 def test_a_view_that_the_model_does_not_have(scene: tuple[nn.Module, Data], trained: pg.GPRGAE) -> None:

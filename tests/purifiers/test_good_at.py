@@ -65,7 +65,7 @@ def injected(data: Data, count: int = 60) -> tuple[Data, torch.Tensor]:
 
 def test_it_tells_true_edges_from_added_ones(purifier: GOODAT) -> None:
     data, added = injected(communities())
-    scores = purifier.score_edges(data.x, data, data.edge_index)
+    scores = purifier.suspicion(data.x, data, data.edge_index)
     assert float(scores[added].mean()) > float(scores[~added].mean()) + 0.2
     weight = purifier(data).edge_weight
     assert set(weight.tolist()) == {0.0, 1.0}
@@ -89,7 +89,7 @@ def test_the_scores_are_the_printed_equations(purifier: GOODAT) -> None:
 
             first, second = graph.pairs
             highest = torch.maximum(highest, (directed(first, second) + directed(second, first)) / 2)
-    found = purifier.score_edges(data.x, graph, graph.pairs)
+    found = purifier.suspicion(data.x, graph, graph.pairs)
     torch.testing.assert_close(found, highest)
     kept = purifier.purify(data.x, graph).weight
     assert torch.equal(kept, (found <= purifier.threshold).float())
@@ -99,7 +99,7 @@ def test_the_logits_are_those_of_the_graph_at_hand(purifier: GOODAT) -> None:
     data, added = injected(communities())
     edges = data.edge_index[:, ~added]
     bare = torch.empty(2, 0, dtype=torch.int64)
-    in_graph, alone = (purifier.score_edges(data.x, graph_of(graph, data), edges) for graph in (edges, bare))
+    in_graph, alone = (purifier.suspicion(data.x, graph_of(graph, data), edges) for graph in (edges, bare))
     assert not torch.allclose(in_graph, alone)
 
 
@@ -111,11 +111,11 @@ def test_every_detector_has_samples_of_its_own_and_one_is_enough(purifier: GOODA
     first, second = (detector.feature_weight for detector in purifier.detectors[:2])
     assert not torch.equal(first, second)
     data, _ = injected(communities())
-    ensemble = purifier.score_edges(data.x, data, data.edge_index)
+    ensemble = purifier.suspicion(data.x, data, data.edge_index)
     one = fitted()
     one.detectors = one.detectors[:1]
     one._settings = one.settings.replace(num_detectors=1)
-    assert (ensemble >= one.score_edges(data.x, data, data.edge_index)).all()
+    assert (ensemble >= one.suspicion(data.x, data, data.edge_index)).all()
 
 
 def test_the_verdict_comes_before_the_presence(purifier: GOODAT) -> None:
@@ -154,7 +154,7 @@ def test_it_is_saved_with_its_classifier(purifier: GOODAT, tmp_path: Path) -> No
     assert isinstance(loaded.classifier, GCN)
     assert loaded.summary().startswith("Trained 3 detectors, on ")
     assert torch.equal(
-        loaded.score_edges(data.x, data, data.edge_index), purifier.score_edges(data.x, data, data.edge_index)
+        loaded.suspicion(data.x, data, data.edge_index), purifier.suspicion(data.x, data, data.edge_index)
     )
 
 

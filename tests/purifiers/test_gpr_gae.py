@@ -353,11 +353,12 @@ def test_batches_of_edges_give_equal_results(trained: pg.GPRGAE, edge_batch: int
         trained.trace(data, edge_batch=0)
 
 
-def test_score_edges_agrees_with_a_single_step(trained: pg.GPRGAE) -> None:
-    data = communities()
-    step = trained.trace(data, max_steps=1).graph
-    scores = trained.score_edges(data.x, data, step.edge_index()[0])
-    assert torch.allclose(scores, step.edge_index()[1], atol=1e-6)
+@pytest.mark.parametrize("settings", [{}, {"max_steps": 1}, {"alpha": 0.6, "max_steps": 3, "tolerance": 0.0}])
+def test_scores_of_edges_are_their_purified_weights(trained: pg.GPRGAE, settings: dict[str, float]) -> None:
+    data, purifier = communities(), trained.with_settings(**settings)
+    purified = purifier.trace(data).graph
+    scores = purifier.score_edges(data.x, data, purified.edge_index()[0])
+    assert torch.allclose(scores, purified.edge_index()[1], atol=1e-6)
 
 
 def test_kept_constants_notice_every_change(trained: pg.GPRGAE) -> None:

@@ -10,24 +10,28 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
+from purigraph.anchors.distillation import (
+    DistillationSettings,
+    cross_entropy,
+    distil,
+    mean_probabilities,
+    predict_logits,
+    untrained_students,
+)
 from purigraph.anchors.margin import gaps, smallest_margin
-from purigraph.classifiers import MLP
 from purigraph.errors import InputError, NotFittedError
 from purigraph.kernels import Features
 from purigraph.pretrained import Pretrained, SavedComponents
 from purigraph.progress import progress as show_progress
-from purigraph.settings import Settings, setting
+from purigraph.settings import setting
 
 # The temperatures that calibration chooses among.
 _TEMPERATURES = torch.logspace(-1, 1, 41, base=2.0).tolist()
 
 
-class AnchorFitSettings(Settings):
+class AnchorFitSettings(DistillationSettings):
     """How an anchor is distilled and how its margin is chosen."""
 
-    epochs: int = setting("Training epochs of every student.", default=200, ge=1)
-    learning_rate: float = setting("The learning rate of Adam.", default=0.01, gt=0)
-    weight_decay: float = setting("The weight decay of Adam.", default=5e-4, ge=0)
     folds: int = setting("Parts of the trusted nodes that are held out in turn.", default=4, ge=2)
     give_up: float = setting(
         "How many points of clean accuracy below the classifier alone are acceptable, in percent.", default=2.0, ge=0
@@ -78,13 +82,10 @@ class Anchor(Pretrained):
         self.students = self._untrained(seed)
 
     def _untrained(self, seed: int) -> nn.ModuleList:
+        assert self.in_channels is not None  # set by reset
+        assert self.out_channels is not None
         shape = {"hidden_channels": self.hidden_channels, "num_layers": self.num_layers, "dropout": self.dropout}
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return nn.ModuleList(
-                MLP(self.in_channels, self.out_channels, **shape)  # type: ignore[arg-type]  # set by reset
-                for _ in range(self.members)
-            )
+        return untrained_students(self.members, self.in_channels, self.out_channels, seed=seed, **shape)
 
     @property
     def is_fitted(self) -> bool:
@@ -117,7 +118,7 @@ class Anchor(Pretrained):
             Itself; `provenance` records how it went.
         """
         options = AnchorFitSettings(**settings)
-        taught = _predict(classifier, trusted).softmax(1)
+        taught = predict_logits(classifier, trusted).softmax(1)
         features = Features(trusted.x)
         fold = torch.randperm(len(taught), generator=torch.Generator().manual_seed(seed)) % options.folds
         self.reset(trusted.x.shape[1], taught.shape[1], seed=seed)
@@ -126,16 +127,16 @@ class Anchor(Pretrained):
             for index in range(options.folds):
                 held_out = (fold == index).to(taught.device)
                 students = self._untrained(seed + 1_000_003 * (index + 1)).to(trusted.x.device, trusted.x.dtype)
-                _distil(students, features, taught, ~held_out, options, seed + 1_000_003 * (index + 1))
+                distil(students, features, taught, ~held_out, options, seed + 1_000_003 * (index + 1))
                 with torch.no_grad():
                     unseen[:, held_out] = torch.stack([student(features)[held_out] for student in students])
                 report.update(index + 1)
             self.students.to(trusted.x.device, trusted.x.dtype)
-            _distil(self.students, features, taught, torch.ones_like(fold, dtype=torch.bool), options, seed)
+            distil(self.students, features, taught, torch.ones_like(fold, dtype=torch.bool), options, seed)
             report.update(options.folds + 1)
-        temperature = min(_TEMPERATURES, key=lambda value: _cross_entropy(_mean(unseen, value), taught))
+        temperature = min(_TEMPERATURES, key=lambda value: cross_entropy(mean_probabilities(unseen, value), taught))
         self._settings = self._settings.replace(temperature=temperature)
-        own = _mean(unseen, temperature)
+        own = mean_probabilities(unseen, temperature)
         margin, estimate = self._choose(options, classifier, own, taught, validation)
         self._settings = self._settings.replace(margin=margin)
         self.provenance = {
@@ -162,7 +163,7 @@ class Anchor(Pretrained):
         if len(nodes) == 0:
             raise InputError("validation.val_mask is empty: give a graph with labelled validation nodes, or none.")
         labels = validation.y[nodes]
-        anchored, classified = self(validation.x)[nodes], _predict(classifier, validation)[nodes]
+        anchored, classified = self(validation.x)[nodes], predict_logits(classifier, validation)[nodes]
         ours, theirs = anchored.argmax(1) == labels, classified.argmax(1) == labels
         # A few labelled nodes tell how much accuracy a changed answer costs on average; the many trusted nodes tell how
         # many answers change at every margin. Together they give a smooth curve, where either alone would not.
@@ -188,7 +189,7 @@ class Anchor(Pretrained):
         with torch.no_grad():
             logits = torch.stack([student(features) for student in self.students])
         self.train(was_training)
-        return _mean(logits, self.temperature)
+        return mean_probabilities(logits, self.temperature)
 
     def sure(self, probabilities: Tensor) -> Tensor:
         """Return for which nodes, (N,) bool, the anchor's answer stands."""
@@ -212,50 +213,6 @@ class Anchor(Pretrained):
             f"Distilled from {record.get('trusted_nodes', 0)} nodes; on nodes that it has not seen it agrees with the "
             f"classifier in {100 * record.get('agreement', float('nan')):.1f} %. Margin {self.margin:.3g}{cost}."
         )
-
-
-def _predict(classifier: nn.Module, data: Data) -> Tensor:
-    """Return the classifier's logits (N, C) on a graph, in evaluation mode and without gradients."""
-    was_training = classifier.training
-    classifier.eval()
-    weight = {"edge_weight": data.edge_weight} if "edge_weight" in data else {}
-    with torch.no_grad():
-        logits: Tensor = classifier(data.x, data.edge_index, **weight)
-    classifier.train(was_training)
-    return logits
-
-
-def _distil(
-    students: nn.ModuleList, features: Features, taught: Tensor, seen: Tensor, options: AnchorFitSettings, seed: int
-) -> None:
-    """Train every student on the nodes `seen`, (N,) bool."""
-    nodes = seen.nonzero().squeeze(1).to(taught.device)
-    target = taught[nodes]
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
-        torch.manual_seed(seed)
-        for student in students:
-            optimizer = torch.optim.Adam(
-                student.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, fused=True
-            )
-            schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
-            student.train()
-            for _ in range(options.epochs):
-                loss = -(target * student(features)[nodes].log_softmax(1)).sum(1).mean()
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                optimizer.step()
-                schedule.step()
-            optimizer.zero_grad(set_to_none=True)
-            student.eval()
-
-
-def _mean(logits: Tensor, temperature: float) -> Tensor:
-    """Return the mean over students of their probabilities: (S, N, C) gives (N, C)."""
-    return (logits / temperature).softmax(2).mean(0)
-
-
-def _cross_entropy(probabilities: Tensor, taught: Tensor) -> float:
-    return float(-(taught * probabilities.clamp(min=1e-12).log()).sum(1).mean())
 
 
 registry: SavedComponents[Anchor] = SavedComponents("anchor", "purigraph.anchors")

@@ -9,6 +9,7 @@ It is called with any differentiable `(x, edge_index, edge_weight) -> logits`, a
 `prbcd`, `lrbcd`        gradients on a random block of pairs; a global budget, or one per node as well
 `pgd`                   gradients on all pairs at once, for small graphs
 `evolutionary`          predictions only: reveals masked gradients
+`isolation`             deletes the edges of targets that need them: a floor without gradients
 `dice`, `random-flip`   baselines: labels only, no information at all
 ======================  =================================================================================
 
@@ -23,11 +24,13 @@ True
 from purigraph.attacks.base import Attack, Input, registry
 from purigraph.attacks.dice import DICE
 from purigraph.attacks.evolutionary import Evolutionary
+from purigraph.attacks.isolation import Isolation
 from purigraph.attacks.lrbcd import LRBCD
 from purigraph.attacks.model import Model, Relaxable
 from purigraph.attacks.pgd import PGD
 from purigraph.attacks.prbcd import PRBCD
 from purigraph.attacks.presets import paper_settings
+from purigraph.attacks.race import Race
 from purigraph.attacks.random_flip import RandomFlip
 from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict, Victim
@@ -42,7 +45,9 @@ __all__ = [
     "Attack",
     "Evolutionary",
     "Input",
+    "Isolation",
     "Model",
+    "Race",
     "RandomFlip",
     "Relaxable",
     "Scene",

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from purigraph import losses
 from purigraph.attacks.model import Model
+from purigraph.attacks.race import Race
 from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict, Victim, frozen
 from purigraph.checkpoints import Checkpointer
@@ -77,6 +78,7 @@ class Attack(Configured, ABC):
         restarts: int = 1,
         checkpoint: str | Path | None = None,
         progress: bool | None = None,
+        race: Race | None = None,
     ) -> Perturbation:
         """Find the flips that hurt the model's accuracy on the targets most.
 
@@ -96,6 +98,8 @@ class Attack(Configured, ABC):
                 `keeps_checkpoints`). An interrupted run resumes from it, bit-identically. The files are removed at the
                 end.
             progress: Whether to show progress on stderr. Default: only if the attack takes long.
+            race: An accuracy that the attack must get below to be of use: it may end early once that is out of reach
+                (see `Race`). Default: it never does.
 
         Returns:
             At most `budget` flips; none if the budget is zero or if nothing found hurts the model.
@@ -106,7 +110,7 @@ class Attack(Configured, ABC):
                 or no gradient flows back to the edges.
         """
         with torch.inference_mode(False):  # in that mode, there would be no gradients
-            return self._find(model, data, budget, targets, labels, start, seed, restarts, checkpoint, progress)
+            return self._find(model, data, budget, targets, labels, start, seed, restarts, checkpoint, progress, race)
 
     def _find(
         self,
@@ -120,6 +124,7 @@ class Attack(Configured, ABC):
         restarts: int,
         checkpoint: str | Path | None,
         progress: bool | None,
+        race: Race | None,
     ) -> Perturbation:
         """Do the work of a call; see `__call__`."""
         refuse_caches(model)
@@ -149,7 +154,7 @@ class Attack(Configured, ABC):
                 # Every run has its own seed, so an interrupted run resumes without repeating the ones before it.
                 generator = torch.Generator().manual_seed(seed + 1_000_003 * run)
                 checkpointer = Checkpointer(checkpoint, f"attack-{run}", f"{purpose}, seed {seed}, run {run}")
-                scene = Scene(victim, graph, known, nodes, limits, start, generator, checkpointer, progress)
+                scene = Scene(victim, graph, known, nodes, limits, start, generator, checkpointer, progress, race)
                 candidates.append(self._run(scene))
                 checkpointer.clear()
             for found in candidates:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from purigraph.attacks.edits import Space
 from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.scene import Scene
 from purigraph.graph import pair_codes
-from purigraph.graph.pair_space import PairSpace
 
 # Flip weights lie between this and one minus this. Not 0: models may take logarithms or roots of weights, and an entry
 # of weight 0 would have no gradient there.
@@ -25,13 +25,13 @@ class Block:
     weight: Tensor
 
     @classmethod
-    def sample(cls, space: PairSpace, size: int, scene: Scene) -> Block:
+    def sample(cls, space: Space, size: int, scene: Scene) -> Block:
         """Return a random block that includes the start's flips with full weight."""
         start = scene.start_codes()
         weight = torch.full_like(start, 1 - EPSILON, dtype=scene.graph.weight.dtype)
         return cls._fill(start, weight, space, size, scene)
 
-    def resample(self, space: PairSpace, scene: Scene) -> Block:
+    def resample(self, space: Space, scene: Scene) -> Block:
         """Return a block with the weighted entries, at most half of the block, filled up with new pairs."""
         size = len(self.weight)
         if size == space.size:
@@ -44,7 +44,7 @@ class Block:
         return self._fill(self.overlay.codes[keep], self.weight[keep], space, size, scene)
 
     @classmethod
-    def _fill(cls, codes: Tensor, weight: Tensor, space: PairSpace, size: int, scene: Scene) -> Block:
+    def _fill(cls, codes: Tensor, weight: Tensor, space: Space, size: int, scene: Scene) -> Block:
         fresh = space.sample(size - len(codes), scene.generator, taken=codes)
         merged, at_codes, _ = pair_codes.merge(codes, fresh)
         merged_weight = torch.full_like(merged, EPSILON, dtype=weight.dtype)

@@ -13,15 +13,16 @@ from torch import Tensor
 
 from purigraph.attacks.base import Attack
 from purigraph.attacks.block import Block
+from purigraph.attacks.edits import Edits, Space, allowed_pairs
 from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.projections import project_global
+from purigraph.attacks.race import MARKS
 from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict
 from purigraph.attacks.whole_flips import exchange, strongest_choice
 from purigraph.checkpoint_layout import Entry, Layout, is_count, is_numbers
 from purigraph.checkpoints import State
 from purigraph.errors import InputError, MaskedGradientWarning
-from purigraph.graph.pair_space import PairSpace
 from purigraph.graph.perturbation import Perturbation
 from purigraph.progress import Reporter, progress
 from purigraph.settings import setting
@@ -66,6 +67,12 @@ class BlockAscent(Attack):
         "Number of choices of whole flips to try; the first takes those with the most weight.", default=20, ge=1
     )
 
+    edits: Edits = setting(
+        'The flips to consider: "both", "add" (only new edges) or "remove" (only edges that are there). The flips of a '
+        "start are kept whatever they are.",
+        default="both",
+    )
+
     needs_gradient = True
     keeps_checkpoints = True
 
@@ -81,16 +88,16 @@ class BlockAscent(Attack):
         """Return the maximum number of pairs in a block, or None (the default) for all pairs."""
         return None
 
-    def _space(self, scene: Scene) -> PairSpace:
-        """Return the pairs that may be flipped."""
-        return PairSpace(scene.graph.num_nodes, device=scene.graph.device)
+    def _nodes(self, scene: Scene) -> Tensor | None:
+        """Return the nodes (K,) whose pairs may be flipped, ascending, or None (the default) for all."""
+        return None
 
     def _project(self, weight: Tensor, pairs: Tensor, scene: Scene) -> Tensor:
         """Project flip weights (B,) of pairs (2, B) onto the limits."""
         return project_global(weight, scene.limits.total)
 
     def _run(self, scene: Scene) -> Perturbation:
-        space = self._space(scene)
+        space = allowed_pairs(scene.graph, self._nodes(scene), self.edits)
         most, steps = self._most_pairs(), self._steps()
         size = space.size if most is None else min(most, space.size)
         if size < min(scene.limits.total, space.size):
@@ -110,6 +117,10 @@ class BlockAscent(Attack):
                 else:
                     self._round(climb, rate, scene, report)
                 climb.step += 1
+                if self._is_lost(climb, steps, scene):
+                    climb.block = climb.best
+                    steps = Steps(0, 0, 0)
+                    break
                 scene.offer(climb.state)
         found, rounded = climb.best, climb.block
         chosen, verdict = strongest_choice(found, rounded, self.final_samples, scene)
@@ -117,13 +128,21 @@ class BlockAscent(Attack):
             chosen = exchange(chosen, verdict, found.overlay, self.final_samples, scene)
         return Perturbation.of_flips(scene.graph, found.overlay.pairs[:, chosen.to(scene.graph.device)])
 
+    def _is_lost(self, climb: _Climb, steps: Steps, scene: Scene) -> bool:
+        """Return whether the attack can't win its race any more; the race is looked at a few times in all."""
+        search = steps.resampled + steps.fixed
+        if climb.step > search or climb.step * MARKS // search == (climb.step - 1) * MARKS // search:
+            return False
+        climb.marks.append(min(climb.verdict.accuracy, 1.0))
+        return scene.is_lost(climb.marks)
+
     def _step(self, block: Block, rate: float, scene: Scene) -> tuple[Verdict, Block, float]:
         """Return the verdict on a block, the block after one projected step, and the largest absolute gradient."""
         verdict, gradient = scene.victim.gradient(block.overlay, block.weight)
         weight = self._project(block.weight + rate * gradient, block.overlay.pairs, scene)
         return verdict, block.with_weight(weight), float(gradient.abs().max())
 
-    def _search(self, climb: _Climb, space: PairSpace, rate: float, scene: Scene, report: Reporter) -> None:
+    def _search(self, climb: _Climb, space: Space, rate: float, scene: Scene, report: Reporter) -> None:
         """Take one step of the search for the block with the lowest accuracy on the relaxed graph."""
         resampled, fixed, _ = self._steps()
         step, block = climb.step, climb.block
@@ -169,6 +188,7 @@ class _Climb:
         verdict: The verdict on the best block.
         step: Number of steps done.
         blind: Whether the gradient has been 0 in every step so far.
+        marks: The best accuracy at the end of every part of the search (see `Race`).
     """
 
     block: Block
@@ -176,6 +196,7 @@ class _Climb:
     verdict: Verdict = field(default_factory=Verdict.none)
     step: int = 0
     blind: bool = True
+    marks: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.best = self.block
@@ -195,7 +216,7 @@ class _Climb:
         }
         # Before any block has been judged the accuracy is infinite, which is not valid JSON.
         judged = list(self.verdict) if math.isfinite(self.verdict.accuracy) else None
-        return State(tensors, {"step": self.step, "blind": self.blind, "verdict": judged})
+        return State(tensors, {"step": self.step, "blind": self.blind, "verdict": judged, "marks": self.marks})
 
     @classmethod
     def resume(cls, scene: Scene) -> _Climb | None:
@@ -213,6 +234,7 @@ class _Climb:
                     "step": is_count,
                     "blind": lambda value: isinstance(value, bool),
                     "verdict": lambda value: value is None or (is_numbers(value) and len(value) == 2),
+                    "marks": is_numbers,
                 },
             )
         )
@@ -227,6 +249,6 @@ class _Climb:
             climb.best = Block(Overlay(scene.graph, tensors["best_codes"]), tensors["best_weight"])
         elif not torch.equal(tensors["best_weight"], tensors["weight"]):
             climb.best = Block(climb.block.overlay, tensors["best_weight"])
-        climb.step, climb.blind = values["step"], values["blind"]
+        climb.step, climb.blind, climb.marks = values["step"], values["blind"], values["marks"]
         climb.verdict = Verdict.none() if values["verdict"] is None else Verdict(*values["verdict"])
         return climb

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from purigraph.attacks.base import Attack, registry
 from purigraph.attacks.projections import choose
+from purigraph.attacks.race import MARKS
 from purigraph.attacks.scene import Scene
 from purigraph.attacks.victim import Verdict
-from purigraph.checkpoint_layout import Entry, Layout, is_count
+from purigraph.checkpoint_layout import Entry, Layout, is_count, is_numbers
 from purigraph.checkpoints import State
 from purigraph.graph import pair_codes
 from purigraph.graph.pair_graph import PairGraph
@@ -78,10 +79,11 @@ class Evolutionary(Attack):
                     "verdicts": Entry(torch.float64, self.population, 2),
                     "right": Entry(torch.bool, self.population, len(scene.targets)),
                 },
-                {"generation": is_count},
+                {"generation": is_count, "marks": is_numbers},
             )
         )
         everyone, done = self._first(scene) if kept is None else _resume(kept, scene)
+        marks: list[float] = [] if kept is None else kept.values["marks"]
         with progress("Evolutionary", self.generations, scene.progress) as report:
             for generation in range(done, self.generations):
                 children = []
@@ -91,7 +93,11 @@ class Evolutionary(Attack):
                     children.append(self._evaluate(self._mutate(codes, mother.right, scene), scene))
                 everyone = sorted([*everyone, *children], key=_rank)[: self.population]
                 report.update(generation + 1, best=everyone[0].verdict.accuracy)
-                scene.offer(partial(_state, everyone, generation + 1))
+                if (generation + 1) * MARKS // self.generations > generation * MARKS // self.generations:
+                    marks.append(everyone[0].verdict.accuracy)
+                    if scene.is_lost(marks):
+                        break
+                scene.offer(partial(_state, everyone, generation + 1, marks))
         return _perturbation(everyone[0].codes, scene)
 
     def _first(self, scene: Scene) -> tuple[list[_Individual], int]:
@@ -156,7 +162,7 @@ def _rank(individual: _Individual) -> tuple[float, float]:
     return individual.verdict.accuracy, -individual.verdict.loss
 
 
-def _state(everyone: list[_Individual], generation: int) -> State:
+def _state(everyone: list[_Individual], generation: int, marks: list[float]) -> State:
     """Return the state of a generation, for a checkpoint."""
     tensors = {
         "codes": torch.cat([one.codes for one in everyone]),
@@ -164,7 +170,7 @@ def _state(everyone: list[_Individual], generation: int) -> State:
         "verdicts": torch.tensor([one.verdict for one in everyone], dtype=torch.float64),
         "right": torch.stack([one.right for one in everyone]),
     }
-    return State(tensors, {"generation": generation})
+    return State(tensors, {"generation": generation, "marks": marks})
 
 
 def _resume(state: State, scene: Scene) -> tuple[list[_Individual], int]:

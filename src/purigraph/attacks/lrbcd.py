@@ -13,7 +13,6 @@ from purigraph.attacks.random_block_ascent import RandomBlockAscent
 from purigraph.attacks.scene import Scene
 from purigraph.graph.budget import Budget, Limits
 from purigraph.graph.pair_graph import PairGraph
-from purigraph.graph.pair_space import PairSpace
 from purigraph.settings import setting
 
 
@@ -42,10 +41,9 @@ class LRBCD(RandomBlockAscent):
             budget = replace(budget, local=self.local)
         return super().limits(budget, graph, targets)
 
-    def _space(self, scene: Scene) -> PairSpace:
+    def _nodes(self, scene: Scene) -> Tensor:
         assert scene.limits.local is not None  # set by `limits`
-        nodes = (scene.limits.local > 0).nonzero().squeeze(1)
-        return PairSpace(scene.graph.num_nodes, nodes, device=scene.graph.device)
+        return (scene.limits.local > 0).nonzero().squeeze(1)
 
     def _project(self, weight: Tensor, pairs: Tensor, scene: Scene) -> Tensor:
         project = project_nearest if self.projection == "nearest" else project_greedy

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from purigraph.attacks.race import Race
 from purigraph.attacks.victim import Victim
 from purigraph.checkpoint_layout import Entry, Layout
 from purigraph.checkpoints import Checkpointer, State
@@ -31,6 +32,7 @@ class Scene:
         generator: The only source of randomness; on the CPU.
         checkpointer: Where a long run saves its state; used through `resume` and `offer`.
         progress: Whether to show progress; see `purigraph.progress`.
+        race: An accuracy to get below; an attack may end early once that is out of reach.
     """
 
     victim: Victim
@@ -42,11 +44,19 @@ class Scene:
     generator: torch.Generator
     checkpointer: Checkpointer
     progress: bool | None
+    race: Race | None = None
 
     def start_codes(self) -> Tensor:
         """Return the start's flips as codes i * N + j, ascending; empty if there is no start."""
         flips = torch.empty((2, 0), dtype=torch.int64) if self.start is None else self.start.flips()
         return pair_codes.encode(flips[0], flips[1], self.graph.num_nodes).to(self.graph.device)
+
+    def is_lost(self, marks: Sequence[float]) -> bool:
+        """Return whether the race, if there is one, is lost, and note that there; see `Race.is_lost`."""
+        if self.race is None or not self.race.is_lost(marks):
+            return False
+        self.race.abandoned = True
+        return True
 
     def resume(self, layout: Layout | None = None) -> State | None:
         """Return the last state of an interrupted run, or None, and restore the generator to that state.

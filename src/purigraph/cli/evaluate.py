@@ -48,6 +48,9 @@ def run(
     budget_kind: BudgetKindOption = "incident",
     transfer: Annotated[bool, typer.Option("--transfer", help="Attack the classifier without its purifier.")] = False,
     worst: Annotated[bool, typer.Option("--worst", help="Report the worst case of an ensemble of attacks.")] = False,
+    ensemble: Annotated[
+        str | None, typer.Option(help="The ensemble of --worst: hour or thorough. Default: hour.")
+    ] = None,
     epochs: AttackEpochsOption = None,
     restarts: RestartsOption = None,
     checkpoint: CheckpointOption = None,
@@ -80,6 +83,8 @@ def run(
                 f"--worst uses a fixed ensemble of attacks, so {', '.join(unused)} does not apply: omit it. "
                 "--epochs makes all of its attacks shorter or longer."
             )
+    elif ensemble is not None:
+        raise InputError("--ensemble names the attacks of --worst: pass --worst too.")
     elif transfer and purifier is None:
         raise InputError("--transfer compares a protected model with its classifier: pass --purifier too.")
     adaptive = purifier is not None and not transfer
@@ -96,6 +101,7 @@ def run(
             data,
             epsilons=epsilons,
             epochs=epochs,
+            ensemble=ensemble or "hour",
             seeds=seeds,
             budget_kind=kind,
             checkpoint=checkpoint,
@@ -118,7 +124,7 @@ def run(
     document = {"graph": graph, **chosen, "attack_seeds": seeds, "budget_kind": kind, **result.to_dict()}
     certificate = model.certificate(data) if isinstance(model, Anchored) else None
     if certificate is not None:
-        document |= {"certified": certificate.accuracy, "exposed": certificate.exposed}
+        document |= {"exposed": certificate.exposed}
     if output is not None:
         keep_result(lambda path: write_json(path, document), output)
     if as_json:

@@ -57,6 +57,14 @@ def run(
             "--anchor", help="Distil an anchor from --classifier instead: answers that no edit of the edges can change."
         ),
     ] = False,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            help="gpr-gae: paper (its shape and training) or fast (a small one, trained in minutes); --set overrides "
+            "it. Default: by the size of the graph.",
+        ),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Training epochs.")] = None,
     inductive: Annotated[
         bool,
@@ -82,6 +90,8 @@ def run(
     if split is not None and not inductive:
         raise InputError("--split selects the test nodes that --inductive hides: pass --inductive too, or omit it.")
     given = read_settings(settings, epochs=epochs)
+    if anchor and preset is not None:
+        raise InputError("--preset belongs to purifiers: omit it with --anchor.")
     if anchor:
         fit_anchor(graph, classifier, output, given, seed=seed, device=device, as_json=as_json)
         return
@@ -93,8 +103,9 @@ def run(
     own = {name: value for name, value in given.items() if name in shape and name not in training.model_fields}
     rest = {name: value for name, value in given.items() if name not in own}
     check_names(rest, {**shape, **training.model_fields}, component.__name__)
-    purifier = component(**own)
-    training(**rest)  # checked before the data is loaded: a typo should not cost minutes
+    # Checked before the data is loaded: a typo should not cost minutes.
+    component(**own) if preset is None else component.preset(preset, **own)
+    training(**rest)
     attacked = None if classifier is None else _load_classifier(classifier, device)
     train: Data
     validation: Data | None
@@ -105,6 +116,7 @@ def run(
         train, validation = graphs.train, graphs.validation
     else:
         train, validation = load_graph(graph, seed=seed, device=device), None
+    purifier = _make(component, preset, own, train, quiet=as_json)
     shared: dict[str, Any] = {"seed": seed, "checkpoint": checkpoint, "progress": False if as_json else None, **rest}
     if attacked is None:
         purifier.fit(train, validation=validation, **shared)
@@ -118,6 +130,26 @@ def run(
         return
     typer.echo(purifier.summary())
     typer.echo(f"Saved to {output} (config.json, model.safetensors).")
+
+
+def _make(component: type[Purifier], preset: str | None, own: dict[str, Any], train: Data, *, quiet: bool) -> Purifier:
+    """Return the purifier to train: by the given preset, or by the one that suits the size of the graph."""
+    from purigraph.graph import as_pair_graph
+
+    if preset is not None:
+        return component.preset(preset, **own)
+    graph = as_pair_graph(train)
+    suitable = component.preset_for(graph)
+    if suitable is None:
+        return component(**own)
+    if not quiet:
+        others = ", ".join(f"--preset {name}" for name in component.presets if name != suitable)
+        typer.echo(
+            f"Preset {suitable}, by the size of the graph ({graph.num_nodes:,} nodes, {graph.num_pairs:,} edges): "
+            f"{component.presets[suitable].meaning} Also: {others}.",
+            err=True,
+        )
+    return component.preset(suitable, **own)
 
 
 def _check_classifier(component: type[Purifier], classifier: str | None) -> None:

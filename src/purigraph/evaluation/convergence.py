@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from purigraph.attacks import Model
 from purigraph.evaluation.arguments import read_numbers
-from purigraph.evaluation.robust_accuracy import predict
+from purigraph.evaluation.predictions import predict
 from purigraph.graph import PairGraph, as_pair_graph, read_data
 from purigraph.graph.injection import inject
 from purigraph.graph.nodes import read_targets

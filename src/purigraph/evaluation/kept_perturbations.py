@@ -11,7 +11,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from purigraph._version import __version__
-from purigraph.attacks import Attack, Model
+from purigraph.attacks import Attack, Model, Race
 from purigraph.checkpoints import seconds_in
 from purigraph.errors import CheckpointWarning, OutputError
 from purigraph.fingerprint import fingerprint
@@ -52,7 +52,12 @@ class Slot:
             return seconds_in(self.checkpoint)
         return _seconds(read_header(self.path).metadata.get("seconds", "0"))
 
-    def keep(self, found: Perturbation, seconds: float) -> None:
+    @property
+    def given_up(self) -> bool:
+        """Return whether the saved perturbation is that of an attack that was given up."""
+        return self.path is not None and read_header(self.path).metadata.get("given_up") == "True"
+
+    def keep(self, found: Perturbation, seconds: float, *, given_up: bool = False) -> None:
         """Save the perturbation and remove the attack's folder if it is empty, as it is after a run.
 
         If it can't be written (the disk is full), the evaluation goes on after a `CheckpointWarning`.
@@ -60,7 +65,7 @@ class Slot:
         if self.path is None or self.checkpoint is None:
             return
         try:
-            found.save(self.path, {"seconds": repr(seconds)})
+            found.save(self.path, {"seconds": repr(seconds), "given_up": repr(given_up)})
         except OutputError as error:
             warnings.warn(
                 f"The flips were not kept: {error} The evaluation goes on, but an interruption would lose them.",
@@ -101,11 +106,14 @@ class KeptPerturbations:
             parts += [part for name_and_value in model.state_dict().items() for part in name_and_value]
         self._base = fingerprint(*parts)
 
-    def slot(self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None) -> Slot:
+    def slot(
+        self, attack: Attack, budget: Budget, seed: int, start: Perturbation | None, race: Race | None = None
+    ) -> Slot:
         """Return where the perturbation of one run of an attack is saved."""
         if self._folder is None:
             return Slot(None)
         begin = "" if start is None else start.digest
-        key = fingerprint(self._base, repr(attack), repr(budget), str(seed), begin)
+        against = [] if race is None else [f"against {race.beat}"]
+        key = fingerprint(self._base, repr(attack), repr(budget), str(seed), begin, *against)
         name = f"{type(attack).__name__.lower()}-{budget.amount:g}-{seed}-{key[:16]}.safetensors"
         return Slot(self._folder / name)

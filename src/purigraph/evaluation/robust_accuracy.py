@@ -2,73 +2,52 @@
 
 from __future__ import annotations
 
-import copy
 import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph import attacks
 from purigraph._version import __version__
 from purigraph.attacks import Attack, Model
-from purigraph.attacks.base import read_input
-from purigraph.attacks.victim import frozen
 from purigraph.errors import InputError
 from purigraph.evaluation.arguments import read_numbers, read_seeds
-from purigraph.evaluation.kept_perturbations import KeptPerturbations
-from purigraph.graph import as_pair_graph, read_data
-from purigraph.graph.budget import Budget, Kind
-from purigraph.graph.nodes import read_targets
+from purigraph.evaluation.trials import Record, Trials
+from purigraph.evaluation.yardsticks import Yardsticks
+from purigraph.graph.budget import Kind
 from purigraph.graph.perturbation import Perturbation
-from purigraph.metrics import accuracy
-from purigraph.model_checks import refuse_caches
 from purigraph.tables import Table
 
 
 @dataclass(frozen=True)
-class Record:
-    """One attack and its result.
+class Evaluation:
+    """Clean accuracy and accuracy under attack, per budget and seed. `print(evaluation)` shows a table.
 
     Attributes:
-        epsilon: The amount of the budget: a share of the edges at the targets, unless another kind was chosen.
-        seed: Seed of the attack.
-        attack: Its name and settings.
-        mode: "adaptive" (computed on the model itself) or "transferred" (computed on another one).
-        accuracy: The model's accuracy on the targets, under the attack.
-        max_flips: Number of flips that the budget allows.
-        perturbation: The flips made.
-        seconds: Duration of the attack, including the time before an interruption.
+        clean: The accuracy on the graph as it is.
+        num_targets: The number of targets.
+        records: One per budget and seed.
+        yardsticks: What the graph is worth to the model; None if it was not measured.
+        certified: The share of the targets that are right and that no edit of the edges can change, where the model
+            proves such a thing; None where it does not.
+        doubts: Reasons not to trust the accuracies under attack; none if all is well.
     """
-
-    epsilon: float
-    seed: int
-    attack: str
-    mode: str
-    accuracy: float
-    max_flips: int
-    perturbation: Perturbation
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, with the number of flips instead of the flips themselves."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "perturbation"}
-        return {**values, "added": self.perturbation.added.shape[1], "removed": self.perturbation.removed.shape[1]}
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Clean accuracy and accuracy under attack, per budget and seed. `print(evaluation)` shows a table."""
 
     clean: float
     num_targets: int
     records: list[Record] = field(default_factory=list)
+    yardsticks: Yardsticks | None = None
+    certified: float | None = None
+    doubts: list[str] = field(default_factory=list)
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether the checks of the model found nothing that speaks against trusting the result."""
+        return not self.doubts
 
     def epsilons(self) -> list[float]:
         """Return the budgets, ascending."""
@@ -103,6 +82,10 @@ class Evaluation:
             "num_targets": self.num_targets,
             "attacked": {str(epsilon): self.attacked(epsilon) for epsilon in self.epsilons()},
             "records": [record.to_dict() for record in self.records],
+            "certified": self.certified,
+            **({} if self.yardsticks is None else self.yardsticks.to_dict()),
+            "reliable": self.is_reliable,
+            "warnings": self.doubts,
         }
 
     def table(self) -> Table:
@@ -116,12 +99,18 @@ class Evaluation:
             flips = f"{statistics.fmean(len(record.perturbation) for record in found):.0f}/{found[0].max_flips}"
             left = _percent([record.accuracy for record in found])
             rows.append([names[attack], mode, f"{epsilon:g}", flips, left, str(len(found))])
+        if self.certified is not None:
+            rows.append(["any", "certified", "any", "", _percent([self.certified]), ""])
+        # An attack's settings take several lines: list them once below the table, not in every row.
+        notes = [attack if attack.startswith(f"{name}(") else f"{name}: {attack}" for attack, name in names.items()]
+        if self.yardsticks is not None:
+            rows += [["any", name, "any", "", _percent([value]), ""] for name, value in self.yardsticks.rows()]
+            notes += self.yardsticks.notes(min(map(self.attacked, self.epsilons()), default=None))
         return Table(
             f"Accuracy on {self.num_targets} targets (%)",
             ["attack", "mode", "epsilon", "flips", "accuracy", "seeds"],
             rows,
-            # An attack's settings take several lines: list them once below the table, not in every row.
-            notes=[attack if attack.startswith(f"{name}(") else f"{name}: {attack}" for attack, name in names.items()],
+            notes=[*notes, *(f"Not to be trusted: {doubt}" for doubt in self.doubts)],
             text_columns=2,
         )
 
@@ -146,6 +135,8 @@ def evaluate(
     restarts: int = 1,
     checkpoint: str | Path | None = None,
     progress: bool | None = None,
+    trusted: Data | None = None,
+    yardsticks: bool = True,
     **settings: Any,
 ) -> Evaluation:
     """Attack a model and measure the accuracy that is left.
@@ -169,94 +160,33 @@ def evaluate(
         checkpoint: A folder to save every finished perturbation in, and the state of the running attack. An interrupted
             run resumes from it.
         progress: Whether to show progress on stderr. Default: only if it takes long.
+        trusted: The graph on which the MLP that the model is compared with is distilled (see `Yardsticks`). Default:
+            the training graph that the masks of `data` give; without masks there is no such MLP.
+        yardsticks: Whether to measure what the graph is worth to the model, and whether attacks on it can be trusted.
         **settings: Settings of the attack, if it is given by name or class.
     """
     attacker = attacks.create(attack, **settings)
-    refuse_caches(model)
     amounts, chosen_seeds = read_numbers(epsilons, name="epsilons"), read_seeds(seeds)
-    nodes, _ = _read_scene(data, targets)
-    data = as_attacks_see_it(data)
-    victim = model if transfer_from is None else transfer_from
-    mode = "adaptive" if transfer_from is None else "transferred"
-    graph = as_pair_graph(data)
-    parts = [f"{restarts} runs", graph.codes, graph.weight, nodes, data.y, data.x]
-    kept = KeptPerturbations(checkpoint, victim, partial(predict, victim, data), parts)
-    result = Evaluation(model_accuracy(model, data, nodes), len(nodes))
+    trials = Trials(model, data, targets, budget_kind, checkpoint, progress)
     # Read all budgets and starts before the first attack begins: a mistake in the last must not waste the others' work.
     runs = [
-        (Budget(epsilon, budget_kind), seed, None if starts is None else starts.perturbation(epsilon, seed))
+        (epsilon, seed, None if starts is None else starts.perturbation(epsilon, seed))
         for epsilon in amounts
         for seed in chosen_seeds
     ]
-    for budget, seed, start in runs:
-        limits = attacker.limits(budget, graph, nodes)
-        slot = kept.slot(attacker, budget, seed, start)
-        found, seconds = slot.load(graph, limits), slot.seconds
-        if found is None:
-            clock = time.monotonic()
-            found = attacker(
-                victim,
-                data,
-                budget,
-                targets=nodes,
-                start=start,
-                seed=seed,
-                restarts=restarts,
-                checkpoint=slot.checkpoint,
-                progress=progress,
-            )
-            seconds += time.monotonic() - clock
-            slot.keep(found, seconds)
-        left = model_accuracy(model, found.apply(data), nodes)
-        result.records.append(Record(budget.amount, seed, repr(attacker), mode, left, limits.total, found, seconds))
-    return result
-
-
-def model_accuracy(model: Model, data: Data, targets: Tensor | None = None) -> float:
-    """Return a model's accuracy on the targets, in evaluation mode.
-
-    Args:
-        model: `(x, edge_index, edge_weight) -> logits`.
-        data: A graph with x, edge_index, y, and a `test_mask` unless `targets` are given.
-        targets: (M,) indices or (N,) bool. Default: `data.test_mask`.
-    """
-    nodes, labels = _read_scene(data, targets)
-    return accuracy(predict(model, data)[nodes], labels[nodes])
-
-
-def as_attacks_see_it(data: Data) -> Data:
-    """Return the same graph with both directions of every edge, a weight each, and without self-loops.
-
-    The measured graph must be the attacked one: attacks flip undirected pairs and never touch self-loops.
-    """
-    result = copy.copy(data)
-    for key in [key for key in data.keys() if key != "edge_index" and data.is_edge_attr(key)]:  # noqa: SIM118
-        del result[key]  # models don't get them, and they would no longer fit
-    result.edge_index, weight = read_data(data)[0].edge_index()
-    result.edge_weight = weight.to(data.x.dtype) if data.x.is_floating_point() else weight
-    return result
-
-
-def predict(model: Model, data: Data) -> Tensor:
-    """Return a model's outputs (N, C) in evaluation mode and without gradients; its mode is restored.
-
-    It is always called with weights: ones if the data does not have any.
-    """
-    dtype = data.x.dtype if data.x.is_floating_point() else torch.float32
-    ones = torch.ones(data.edge_index.shape[1], dtype=dtype, device=data.edge_index.device)
-    weight = data.edge_weight if "edge_weight" in data else ones
-    with frozen(model), torch.no_grad():
-        return model(data.x, data.edge_index, weight)
-
-
-def _read_scene(data: Data, targets: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the targets and the labels of a graph with features; everything is checked before a model runs."""
-    if not isinstance(data, Data):
-        raise InputError(f"data must be a PyG Data with x, edge_index and y, not a {type(data).__name__}.")
-    _, graph = read_input(data)
-    if not isinstance(data.x, Tensor):
-        raise InputError(f"data.x must be a tensor of node features, not a {type(data.x).__name__}.")
-    return read_targets(data, targets, None, graph.num_nodes)
+    for epsilon in amounts:
+        trials.check(attacker, epsilon)
+    return Evaluation(
+        trials.clean,
+        len(trials.targets),
+        [
+            trials.run(attacker, epsilon, seed, victim=transfer_from, start=start, restarts=restarts)
+            for epsilon, seed, start in runs
+        ],
+        yardsticks=trials.yardsticks(trusted) if yardsticks else None,
+        certified=trials.proof.accuracy if trials.proof.share else None,
+        doubts=trials.find_doubts() if yardsticks else [],
+    )
 
 
 def _short_names(described: Sequence[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ of a file that differ only in their edges or weights. To write a graph file with
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -84,6 +85,10 @@ class GraphFile:
         kept = _numpy(keep)
         changes: dict[str, Array | None] = {key: array[kept] for key, array in self._edge_arrays().items()}
         copy_npz(self.path, path, {"edges": self._arrays["edges"][:, kept], **changes})
+
+    def save_with(self, path: str | Path, arrays: Mapping[str, Tensor]) -> None:
+        """Write a copy with further arrays, or other ones under the same names; everything else is unchanged."""
+        copy_npz(self.path, path, {key: _numpy(tensor) for key, tensor in arrays.items()})
 
     def save_rewired(self, path: str | Path, data: Data) -> None:
         """Write a copy with the edges of `data`, each once, and its `edge_weight` if there is one.

@@ -57,7 +57,7 @@ def open_archive(path: str | Path) -> Iterator[zipfile.ZipFile]:
     Raises:
         GraphError: If there is no such file, or it can't be read, or it is not an archive.
     """
-    with _open_regular(path) as file:
+    with open_regular(path) as file:
         try:
             archive = zipfile.ZipFile(file)
         except OSError as error:
@@ -127,7 +127,12 @@ def available_memory() -> int | None:
 
 
 @contextmanager
-def _open_regular(path: str | Path) -> Iterator[IO[bytes]]:
+def open_regular(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a regular file for reading; a FIFO or a device, which could block or never end, is refused.
+
+    Raises:
+        GraphError: If there is no such file, or it can't be read, or it is not a regular file.
+    """
     try:
         # Without O_NONBLOCK, opening a FIFO would wait for somebody to write to it.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -6,15 +6,22 @@ import copy
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, overload
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from purigraph.errors import InputError, NotFittedError
-from purigraph.graph import Entries, PairGraph, read_data, read_edge_index
+from purigraph.errors import InputError, NotFittedError, UnknownNameError
+from purigraph.graph import Entries, PairGraph, as_pair_graph, read_data, read_edge_index
+from purigraph.graph.nodes import read_nodes
+from purigraph.memo import Identity, Memo
+from purigraph.numbers import read_integer
 from purigraph.pretrained import Pretrained, SavedComponents
+from purigraph.purifiers.edge_scorer import EdgeScorer, PairScores, weights_as_scores
+from purigraph.purifiers.neighbourhood import cut_out, neighbourhood
+from purigraph.purifiers.preset import Preset
 from purigraph.settings import Settings
 
 Self = TypeVar("Self", bound="Purifier")
@@ -42,15 +49,49 @@ class Purifier(Pretrained):
     fit_settings_class: ClassVar[type[Settings]] = NoSettings
     #: Settings of `fit` that make it short, for trials and tests (see `Configured.trial_settings`).
     trial_fit: ClassVar[Mapping[str, Any]] = {}
+    #: Settings of the purifier and of its `fit` that go together, by name (see `preset`).
+    presets: ClassVar[Mapping[str, Preset]] = {}
+
+    # What `fit` starts from: the training of the preset that the purifier was made by, if any.
+    _preset_training: Mapping[str, Any] = MappingProxyType({})
 
     #: Whether `fit` learns from graphs under attack and takes `classifier` and `attack` for it; without them it may do
     #: less (`purigraph.training.fit_against_attacks` makes the attack).
     learns_from_attacks: ClassVar[bool] = False
 
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._scorers: Memo[EdgeScorer] = Memo()
+
     @property
     def adds_edges(self) -> bool:
         """Whether the result can have edges that the input does not have. Such purifiers return graphs, not weights."""
         return False
+
+    @classmethod
+    def preset(cls: type[Self], name: str, **settings: Any) -> Self:
+        """Return a new purifier with the shape of a preset; its `fit` starts from the training of that preset.
+
+        Args:
+            name: One of `presets`.
+            **settings: Settings of the purifier that differ from the preset's.
+
+        >>> import purigraph as pg
+        >>> pg.GPRGAE.preset("paper").node_channels, pg.GPRGAE.preset("fast", node_channels=48).node_channels
+        (128, 48)
+        """
+        if name not in cls.presets:
+            known = f"it has: {', '.join(cls.presets)}" if cls.presets else "it has none"
+            raise UnknownNameError(f"{cls.__name__} has no preset named {name!r}: {known}.")
+        chosen = cls.presets[name]
+        purifier = cls(**{**chosen.shape, **settings})
+        purifier._preset_training = dict(chosen.training)
+        return purifier
+
+    @classmethod
+    def preset_for(cls, graph: PairGraph) -> str | None:
+        """Return the name of the preset that suits a graph of this size; None if there are no presets."""
+        return None
 
     @abstractmethod
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
@@ -75,12 +116,12 @@ class Purifier(Pretrained):
             seed: The seed of all randomness; results are bit-identical for the same seed.
             checkpoint: The folder for the state of the run; an interrupted run resumes from it, bit-identically.
             progress: Whether to report progress on the error stream. Default: only if it takes long.
-            **settings: The settings of `fit_settings_class`.
+            **settings: The settings of `fit_settings_class`. Default: those of the preset, if it was made by one.
 
         Returns:
             The purifier itself.
         """
-        chosen = self.fit_settings_class(**settings)
+        chosen = self.fit_settings_class(**{**self._preset_training, **settings})
         # Learning takes gradients, also if it is called where they are switched off.
         with torch.inference_mode(False), torch.enable_grad():
             self._learn(data, validation, chosen, seed=seed, checkpoint=checkpoint, progress=progress)
@@ -196,17 +237,107 @@ class Purifier(Pretrained):
             raise InputError(f"{type(self).__name__} can add edges: use purify_edges(..., presence=...).")
         return self.purify_edges(x, edge_index, edge_weight, presence)[1]
 
+    def scorer(self, data: Data) -> EdgeScorer:
+        """Return an object that scores node pairs against a graph, with everything computed that pairs don't change.
+
+        Args:
+            data: The current graph: x, edge_index and, optionally, edge_weight.
+        """
+        if not isinstance(data, Data):
+            raise InputError(f"A scorer needs a PyG Data with x and edge_index, not a {type(data).__name__}.")
+        graph = self._read(data)[0]
+        with torch.no_grad():
+            return EdgeScorer(graph.num_nodes, self._pair_scores(data.x, graph))
+
+    @overload
+    def score_edges(self, x: Data, graph: Tensor) -> Tensor: ...
+
+    @overload
+    def score_edges(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor: ...
+
+    def score_edges(self, x: Data | Tensor, graph: Any, edge_index: Tensor | None = None) -> Tensor:
+        """Score node pairs, edges or not: `score_edges(data, pairs)`, or `score_edges(x, graph, pairs)`.
+
+        The first form keeps the scorer (see `scorer`) of the last graph, so more pairs against the same `Data` take
+        milliseconds. A new one is made when tensors of the `Data` or of the purifier are replaced or written to.
+
+        Args:
+            x: A `Data` with x, edge_index and, optionally, edge_weight; or the node features (N, F).
+            graph: The pairs (2, M); or, after features, a `PairGraph` or anything that can be converted to one.
+            edge_index: The pairs (2, M) of the second form.
+
+        Returns:
+            (M,), higher for pairs that the purifier trusts more; both directions of a pair have the same score, and a
+            node paired with itself has score 1. What the values mean is up to the purifier.
+        """
+        if isinstance(x, Data):
+            if edge_index is not None:
+                raise InputError("Call score_edges(data, pairs) or score_edges(x, graph, pairs).")
+            return self._kept_scorer(x).score(graph)
+        if edge_index is None:
+            raise InputError("Call score_edges(data, pairs) or score_edges(x, graph, pairs).")
+        graph = as_pair_graph(graph)
+        if _num_nodes(x) != graph.num_nodes:
+            raise InputError(f"x has {len(x)} rows, but the graph has {graph.num_nodes} nodes.")
+        with torch.no_grad():
+            return EdgeScorer(graph.num_nodes, self._pair_scores(x, graph)).score(edge_index)
+
+    def _pair_scores(self, x: Tensor, graph: PairGraph) -> PairScores:
+        """Return the scores of pairs against a graph; by default, the weights that they would get in it."""
+        return weights_as_scores(self, x, graph)
+
+    def _kept_scorer(self, data: Data) -> EdgeScorer:
+        tensors = [data.x, data.edge_weight if "edge_weight" in data else None, *self.parameters(), *self.buffers()]
+        context = [Identity(tensor) for tensor in tensors if isinstance(tensor, Tensor)]
+        edge_index = data.edge_index
+        known = self._scorers.get(edge_index, context, self.settings) if isinstance(edge_index, Tensor) else None
+        if known is not None:
+            return known
+        made = self.scorer(data)
+        self._scorers.put(edge_index, made, context, self.settings)
+        return made
+
+    @property
+    def receptive_field(self) -> int | None:
+        """The number of hops around a node within which everything lies that the weights of its edges depend on.
+
+        It bounds the exactness of `purify_subgraph`. None: they depend on the whole graph.
+        """
+        return None
+
+    def purify_subgraph(self, data: Data, nodes: Any, hops: int) -> Data:
+        """Purify the neighbourhood of some nodes only.
+
+        The result is that of purifying the induced subgraph on all nodes within `hops` of the given ones. For the edges
+        that touch a given node (`edge_mask`) it equals the purification of the whole graph, up to rounding, if `hops`
+        is at least `receptive_field` and the same number of steps is taken; with fewer hops it is an approximation,
+        as nodes at the border lack some of their edges.
+
+        Args:
+            data: The whole graph: x, edge_index and, optionally, edge_weight.
+            nodes: (V,) integer indices or an (N,) bool mask.
+            hops: How far the neighbourhood reaches, at least 1.
+
+        Returns:
+            A new `Data` with the neighbourhood's x, edge_index and purified edge_weight; `n_id` and `e_id`, its nodes
+            and entries in `data`; and `edge_mask`, which of its entries touch a given node.
+        """
+        if self.adds_edges:
+            raise InputError(f"{type(self).__name__} can add edges anywhere in a graph: purify the whole.")
+        graph = self._read(data)[0]
+        wanted = read_nodes(nodes, graph.num_nodes, name="nodes").to(graph.device)
+        part = neighbourhood(graph, data.edge_index, wanted, read_integer(hops, name="hops", least=1))
+        result = self.purify_data(cut_out(data, part))[0]
+        result.edge_mask = part.touching
+        return result
+
     def traced(self, x: Tensor, graph: PairGraph) -> tuple[PairGraph, Any]:
         """Return the purified graph and how its purification went; by default there is nothing to tell, None."""
         return self.purify(x, graph), None
 
     def purify_data(self, data: Data) -> tuple[Data, Any]:
         """Return a new `Data` with purified weights, as calling the purifier does, and how it went (see `traced`)."""
-        if data.x is None:
-            raise InputError("data.x is missing: a purifier needs node features.")
-        graph, entries = read_data(data)
-        if _num_nodes(data.x) != data.num_nodes:
-            raise InputError(f"data.x has {len(data.x)} rows, but the graph has {data.num_nodes} nodes.")
+        graph, entries = self._read(data)
         purified, trace = self.traced(data.x, graph)
         edge_index, edge_weight = self._as_edges(purified, data.edge_index, entries)
         result = copy.copy(data)
@@ -216,6 +347,16 @@ class Purifier(Pretrained):
             result.edge_index = edge_index
         result.edge_weight = edge_weight
         return result, trace
+
+    @staticmethod
+    def _read(data: Data) -> tuple[PairGraph, Entries]:
+        """Read the edges of a `Data` that has features, too."""
+        if data.x is None:
+            raise InputError("data.x is missing: a purifier needs node features.")
+        graph, entries = read_data(data)
+        if _num_nodes(data.x) != graph.num_nodes:
+            raise InputError(f"data.x has {len(data.x)} rows, but the graph has {graph.num_nodes} nodes.")
+        return graph, entries
 
 
 def _num_nodes(x: object) -> int:

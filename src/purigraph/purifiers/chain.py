@@ -100,6 +100,12 @@ class Chain(Purifier):
         return all(part.is_fitted for part in self)
 
     @property
+    def receptive_field(self) -> int | None:
+        """What the parts see, one after the other; None if a part sees the whole graph."""
+        fields = [part.receptive_field for part in self]
+        return None if any(field is None for field in fields) else 1 + sum(field - 1 for field in fields if field)
+
+    @property
     def provenance(self) -> Mapping[str, Any] | None:
         """Where the parts' weights come from: `parts` holds a record or null for each; None if none is known."""
         records = [None if part.provenance is None else dict(part.provenance) for part in self]

@@ -8,10 +8,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from purigraph.graph import PairGraph, as_pair_graph, read_edge_index
+from purigraph.graph import PairGraph
 from purigraph.kernels.row_products import Rows
 from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
+from purigraph.purifiers.edge_scorer import PairScores
 from purigraph.settings import setting
 
 
@@ -65,30 +66,31 @@ class Jaccard(Purifier):
         """Return the weights of pairs that are there in part (see `Purifier`): who else is there does not matter."""
         return self.purify(x, graph)
 
-    def score_edges(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
-        """The similarity of any node pairs, edges or not.
+    @property
+    def receptive_field(self) -> int:
+        """One hop: the weight of an edge depends on the features of its ends alone."""
+        return 1
 
-        Args:
-            x: (N, F).
-            graph: As for other purifiers; similarities do not depend on it.
-            edge_index: (2, M), undirected pairs.
-
-        Returns:
-            (M,) in [0, 1], or in [-1, 1] for cosines; both directions of a pair get the same, self-loops 1.
-        """
-        pairs, entries = read_edge_index(edge_index, num_nodes=as_pair_graph(graph).num_nodes)
-        return entries.spread(self._similarity(x, pairs.pairs).to(entries.weight.dtype))
+    def _pair_scores(self, x: Tensor, graph: PairGraph) -> PairScores:
+        """The similarities of pairs, in [0, 1] or, for cosines, in [-1, 1]; they don't depend on the graph."""
+        prepared = self._prepare(x)
+        dtype = graph.weight.dtype
+        return lambda pairs: prepared.similarity(pairs.pairs).to(dtype)
 
     def with_settings(self, **changes: Any) -> Jaccard:
         """Return the same purifier with other settings."""
         return self.replace(**changes)
 
-    def _similarity(self, x: Tensor, pairs: Tensor) -> Tensor:
-        """(E,) float64."""
+    def _prepare(self, x: Tensor) -> _Prepared:
         prepared = self._rows.get(x)
         if prepared is None:
             prepared = _Prepared(x, self.similarity)
             self._rows.put(x, prepared)
+        return prepared
+
+    def _similarity(self, x: Tensor, pairs: Tensor) -> Tensor:
+        """(E,) float64."""
+        prepared = self._prepare(x)
         # An attack shows the same edge list hundreds of times.
         similarity = self._similarities.get(pairs, prepared)
         if similarity is None:

@@ -53,6 +53,25 @@ def reconstruct(graph: PairGraph, wanted: PairGraph, rank: int, *, seed: int, ho
     return cast(Tensor, apply(graph.weight, graph.pairs, wanted, vectors, values, matrix, hold_vectors))
 
 
+class LowRank:
+    """The approximation of rank r, decomposed once: its entries at any pairs, without gradients.
+
+    Args:
+        graph: $A$.
+        rank: r.
+        seed: Of the vector that the iterations begin from.
+    """
+
+    def __init__(self, graph: PairGraph, rank: int, *, seed: int) -> None:
+        matrix = to_scipy(graph).astype(np.float64)
+        self._vectors, self._values = _leading(matrix, min(rank, graph.num_nodes), seed)
+
+    def entries(self, pairs: Tensor) -> Tensor:
+        """Return the entries (M,) float64 at pairs (2, M)."""
+        found = _entries(self._vectors * self._values, self._vectors, pairs)
+        return torch.from_numpy(found).to(pairs.device)
+
+
 class _Reconstruction(torch.autograd.Function):
     @staticmethod
     def forward(

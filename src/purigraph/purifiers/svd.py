@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from purigraph.errors import InputError
-from purigraph.graph import PairGraph, as_pair_graph, read_edge_index
+from purigraph.graph import PairGraph
 from purigraph.purifiers.base import Purifier, registry
-from purigraph.purifiers.low_rank import reconstruct
+from purigraph.purifiers.edge_scorer import PairScores
+from purigraph.purifiers.low_rank import LowRank, reconstruct
 from purigraph.settings import setting
 
 # A pair of the dense form costs its two indices, its place in the adjacency by rows and columns and its weight, some of
@@ -75,21 +76,11 @@ class SVD(Purifier):
         kept = (weight.detach() > self.cutoff).nonzero().squeeze(1)
         return PairGraph(graph.num_nodes, everything.pairs.index_select(1, kept), weight.index_select(0, kept))
 
-    def score_edges(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
-        """The reconstructed value of any node pairs, edges or not.
-
-        Args:
-            x: (N, F); not looked at.
-            graph: What is decomposed.
-            edge_index: (2, M), undirected pairs.
-
-        Returns:
-            (M,) in [0, 1]; both directions of a pair get the same, self-loops 1.
-        """
-        graph = as_pair_graph(graph)
-        pairs, entries = read_edge_index(edge_index, num_nodes=graph.num_nodes)
-        with torch.no_grad():
-            return entries.spread(self._values(graph, pairs))
+    def _pair_scores(self, x: Tensor, graph: PairGraph) -> PairScores:
+        """The reconstructed values of pairs, in [0, 1]; the graph is decomposed once."""
+        low_rank = LowRank(graph, self.rank, seed=self.seed)
+        dtype = graph.weight.dtype
+        return lambda pairs: _clip(low_rank.entries(pairs.pairs).to(dtype))
 
     def with_settings(self, **changes: Any) -> SVD:
         """Return the same purifier with other settings."""
@@ -103,8 +94,7 @@ class SVD(Purifier):
     def _values(self, graph: PairGraph, wanted: PairGraph) -> Tensor:
         """(M,) in [0, 1], the reconstructed values of some pairs."""
         value = reconstruct(graph, wanted, self.rank, seed=self.seed, hold_vectors=self.straight_through)
-        # Between parts of a graph that nothing connects, the values are 0 but for rounding: no edges.
-        clipped = value.clamp(0, 1).masked_fill(value.detach() <= _ROUNDING, 0.0)
+        clipped = _clip(value)
         return value + (clipped - value).detach() if self.straight_through else clipped
 
     def _all_pairs(self, graph: PairGraph) -> PairGraph:
@@ -117,3 +107,8 @@ class SVD(Purifier):
                 'SVD(reconstruction="edges"), which keeps to the given edges, or raise max_dense_nodes.'
             )
         return PairGraph(nodes, torch.triu_indices(nodes, nodes, offset=1, device=graph.device))
+
+
+def _clip(value: Tensor) -> Tensor:
+    """Between parts of a graph that nothing connects, the values are 0 but for rounding: no edges."""
+    return value.clamp(0, 1).masked_fill(value.detach() <= _ROUNDING, 0.0)

@@ -16,12 +16,13 @@ from purigraph._version import __version__
 from purigraph.checkpoints import Checkpointer, State, with_prefix, without_prefix
 from purigraph.errors import InputError, NotFittedError
 from purigraph.fingerprint import fingerprint
-from purigraph.graph import PairGraph, as_pair_graph, read_data, read_edge_index
+from purigraph.graph import PairGraph, read_data
 from purigraph.kernels import Features
 from purigraph.memo import Memo
 from purigraph.pretrained import ComponentRecord
 from purigraph.progress import progress as show_progress
 from purigraph.purifiers.base import Purifier, registry
+from purigraph.purifiers.edge_scorer import PairScores
 from purigraph.purifiers.good_at.detector import Detector
 from purigraph.purifiers.good_at.training import Adversary, AttackedFitSettings, EdgeAttack, train_detector
 from purigraph.settings import setting
@@ -235,15 +236,19 @@ class GOODAT(Purifier):
         """The graph with the weights that it has, and 0 for what is cut (see `Purifier`)."""
         return graph.with_weight(graph.weight * self._kept(x, graph))
 
-    def purify_parts(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
-        """Purify edges that are there in part (see `Purifier`).
+    def whole_weights(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
+        """Return the weights that whole pairs would have (see `Purifier`).
 
         The classifier sees them in part; the verdict on an edge is about the edge, and its presence comes after.
         """
-        there = graph.with_weight(graph.weight * presence)
-        return graph.with_weight(there.weight * self._kept(x, there))
+        return graph.with_weight(graph.weight * self._kept(x, graph.with_weight(graph.weight * presence)))
 
-    def score_edges(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
+    @property
+    def receptive_field(self) -> int | None:
+        """One hop if there is no classifier; that of a classifier is not known here."""
+        return 1 if self.classifier is None else None
+
+    def suspicion(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
         """How adversarial any node pairs look to the most suspicious detector, in the light of a graph.
 
         Args:
@@ -252,12 +257,16 @@ class GOODAT(Purifier):
             edge_index: (2, M), undirected pairs, edges or not.
 
         Returns:
-            (M,) in [0, 1]; what is above `threshold` would be cut.
+            (M,) in [0, 1]; what is above `threshold` would be cut. `score_edges` returns 1 minus this.
         """
-        graph = as_pair_graph(graph)
-        pairs, entries = read_edge_index(edge_index, num_nodes=graph.num_nodes)
-        with torch.no_grad():
-            return entries.spread(self._scores(x, graph, pairs.pairs))
+        return 1 - self.score_edges(x, graph, edge_index)
+
+    def _pair_scores(self, x: Tensor, graph: PairGraph) -> PairScores:
+        """One minus the suspicion of the most suspicious detector, in [0, 1]; the classifier is called once."""
+        logits, codes = self._logits(x, graph), self._feature_codes(self._cast(x))
+        if not isinstance(codes, list):
+            return lambda pairs: 1 - self._scores(x, graph, pairs.pairs)
+        return lambda pairs: 1 - self._highest(codes, logits, pairs.pairs)
 
     def with_settings(self, **changes: Any) -> GOODAT:
         """The same detectors with another threshold, straight_through or temperature; parameters are shared."""
@@ -287,20 +296,33 @@ class GOODAT(Purifier):
 
     def _scores(self, x: Tensor, graph: PairGraph, pairs: Tensor | None = None) -> Tensor:
         """(E,) the highest score of every pair; differentiable in the graph's weights."""
-        self._require_fitted(trained=False)
         pairs = graph.pairs if pairs is None else pairs
+        logits = self._logits(x, graph)
+        return self._highest(self._feature_codes(self._cast(x)), logits, pairs)
+
+    def _cast(self, x: Tensor) -> Tensor:
+        """Return the features in the dtype of the detectors, checked."""
+        self._require_fitted(trained=False)
         dtype = next(self.detectors.parameters()).dtype
         if x.dim() != 2 or x.shape[1] != self.in_channels:
             raise InputError(
                 f"This purifier was trained on {self.in_channels} features per node; x has shape {tuple(x.shape)}."
             )
-        x = x if x.dtype == dtype else x.to(dtype)
-        logits = torch.zeros((graph.num_nodes, 0), dtype=dtype, device=pairs.device)
-        if self.classifier is not None:
-            edge_index, weight = graph.edge_index()
-            logits = self.classifier(x, edge_index, weight.to(dtype))
+        return x if x.dtype == dtype else x.to(dtype)
+
+    def _logits(self, x: Tensor, graph: PairGraph) -> Tensor:
+        """(N, C) what the classifier says about the graph; (N, 0) without one."""
+        x = self._cast(x)
+        if self.classifier is None:
+            return torch.zeros((graph.num_nodes, 0), dtype=x.dtype, device=graph.device)
+        edge_index, weight = graph.edge_index()
+        logits: Tensor = self.classifier(x, edge_index, weight.to(x.dtype))
+        return logits
+
+    def _highest(self, all_codes: Iterable[Tensor], logits: Tensor, pairs: Tensor) -> Tensor:
+        """(E,) the score of the most suspicious detector."""
         highest = logits.new_zeros(pairs.shape[1])
-        for detector, codes in zip(self.detectors, self._feature_codes(x), strict=True):
+        for detector, codes in zip(self.detectors, all_codes, strict=True):
             assert isinstance(detector, Detector)
             highest = torch.maximum(highest, detector.scores(codes, logits, pairs))
         return highest

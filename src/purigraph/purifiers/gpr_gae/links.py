@@ -82,14 +82,23 @@ class LinkMap:
             scored: The pairs to score, on the same nodes. Default: those of the graph.
             first_codes: The result of `first_filter_codes(h)`. Default: computed here.
         """
+        nodes, pairs = (None, graph) if scored is None else scored.touched
+        return self.pair_logits(self.codes(h, graph, nodes, first_codes), pairs)
+
+    def codes(
+        self, h: Tensor, graph: PairGraph, nodes: Tensor | None = None, first_codes: Tensor | None = None
+    ) -> Tensor:
+        """Return P and Q of the nodes (M,), or of all, side by side, (M, 2 Z2); see `logits`."""
         hops = self.encode(h, graph)
         gamma, weight, constant = self.gamma, self.code_weight, self.code_constant
         if first_codes is not None:
             gamma, weight, constant = gamma[1:], weight[h.shape[1] :], first_codes
-        nodes, pairs = (None, graph) if scored is None else scored.touched
         if first_codes is not None and nodes is not None:
             constant = first_codes[nodes]
-        codes = node_codes(hops, gamma, weight, constant, nodes=nodes)
+        return node_codes(hops, gamma, weight, constant, nodes=nodes)
+
+    def pair_logits(self, codes: Tensor, pairs: PairGraph) -> Tensor:
+        """Return the link logits of both directions, (2, E), of pairs on the nodes that the codes belong to."""
         return edge_scores(codes, self.score_weight, self.score_bias, pairs.csr)
 
 

@@ -13,15 +13,18 @@ from torch_geometric.data import Data
 from typing_extensions import Unpack
 
 from purigraph.errors import InputError, NotFittedError
-from purigraph.graph import PairGraph, as_pair_graph, read_edge_index
+from purigraph.graph import PairGraph, as_pair_graph
 from purigraph.kernels import Features
 from purigraph.kernels.feature_matrix import read_features
 from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.cut import cut
+from purigraph.purifiers.edge_scorer import PairScores
 from purigraph.purifiers.gpr_gae.fit_settings import FitOptions, FitReport, FitSettings
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
+from purigraph.purifiers.gpr_gae.presets import PRESETS, preset_for
 from purigraph.purifiers.gpr_gae.purification import Purification, iterate
+from purigraph.purifiers.gpr_gae.scoring import purified_scores
 from purigraph.purifiers.gpr_gae.training import Training
 from purigraph.settings import setting
 
@@ -71,8 +74,14 @@ class GPRGAE(Purifier):
     )
 
     fit_settings_class = FitSettings
+    presets = MappingProxyType(PRESETS)
     trial_settings = MappingProxyType({"hops": 3, "node_channels": 8, "edge_channels": 16})
     trial_fit = MappingProxyType({"epochs": 15})
+
+    @classmethod
+    def preset_for(cls, graph: PairGraph) -> str:
+        """Return "paper" for small graphs and "fast" for those on which the paper's training would take hours."""
+        return preset_for(graph)
 
     def _build(self) -> None:
         self.links: LinkModel | None = None
@@ -248,25 +257,31 @@ class GPRGAE(Purifier):
             result.graph = graph.with_weight(kept.to(given.dtype))
         return result
 
-    def score_edges(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
-        """Return the link probability of any node pairs, edges or not, given a graph.
-
-        Args:
-            x: (N, F), the node features.
-            graph: The graph for message passing.
-            edge_index: (2, M), undirected pairs.
-
-        Returns:
-            (M,) in [0, 1]; both directions of a pair have the same probability.
-        """
+    def _pair_scores(self, x: Tensor, graph: PairGraph) -> PairScores:
+        """The weights, before any threshold, that pairs would get if they were there; the graph is purified once."""
         links = self._built().frozen()
-        graph = as_pair_graph(graph)
-        graph = graph.with_weight(graph.weight.to(links.node_weight.dtype))
-        pairs, entries = read_edge_index(edge_index, num_nodes=graph.num_nodes)
+        graph = graph.with_weight(graph.weight.detach().to(links.node_weight.dtype))
         h, first_codes = self._prepare(x, links, graph.num_nodes)
-        with torch.no_grad():
-            probability = links.logits(h, graph, pairs, first_codes).sigmoid().mean(0)
-        return entries.spread(probability)
+        config = self.settings
+        return purified_scores(
+            links,
+            h,
+            graph,
+            first_codes,
+            alpha=config.alpha,
+            tolerance=config.tolerance,
+            max_steps=config.max_steps,
+        )
+
+    @property
+    def receptive_field(self) -> int:
+        r"""All steps together: $T (K + 1) + 1$ hops for at most T steps of filters up to order K.
+
+        In one step, the weight of an edge depends on walks of up to K edges from both of its ends and on the degrees
+        along them, that is, on the edges at nodes within K hops of its ends.
+        """
+        reach = 2 if self.encoder == "gcn" else self.hops
+        return self.max_steps * (reach + 1) + 1
 
     def with_settings(self, **changes: Any) -> GPRGAE:
         """Return the same trained purifier with other purification settings (alpha, tolerance, max_steps, ...).

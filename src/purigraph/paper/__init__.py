@@ -13,7 +13,7 @@ Published(mean=29.3, std=2.3)
 
 from purigraph.paper.comparison import Comparison, compare
 from purigraph.paper.experiments import Experiment, Published, load, names
-from purigraph.paper.plan import Planned, export, plan
+from purigraph.paper.planning import Planned, export, plan
 
 __all__ = [
     "Comparison",

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from purigraph.errors import InputError, UnknownNameError
 from purigraph.registry import canonical
 
-ProfileName = Literal["paper", "quick", "smoke"]
+Form = Literal["published", "exact"]
 
 #: A published number: a mean, a mean and its standard deviation, or null where nothing was published.
 Number = float | tuple[float, float] | None
@@ -34,6 +34,8 @@ class Part(BaseModel):
         seeds: The seeds of the `paper` profile, if they are not the experiment's.
         note: What to say about it below the table.
         only: For a row, the columns that it has; None for all. For a column, the rows.
+        cell: For a row, the kind of its cells, if it is not the experiment's.
+        forms: For a row, the forms of its attacks, if they are not the experiment's.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,6 +44,8 @@ class Part(BaseModel):
     seeds: list[int] | None = None
     note: str = ""
     only: list[str] | None = None
+    cell: str | None = None
+    forms: list[Form] | None = None
 
 
 class Trial(BaseModel):
@@ -102,7 +106,7 @@ class Experiment(BaseModel):
     config: dict[str, Any] = Field(default_factory=dict)
     rows: dict[str, Part]
     columns: dict[str, Part] = Field(default_factory=lambda: {"": Part()})
-    forms: list[Literal["published", "exact"]] = Field(default_factory=list)
+    forms: list[Form] = Field(default_factory=list)
     seeds: list[int] = Field(default_factory=lambda: [0])
     smoke: Trial = Trial()
     published: dict[str, dict[str, Number]] = Field(default_factory=dict)
@@ -126,7 +130,7 @@ class Experiment(BaseModel):
 
 
 def _as_part(fragment: Any) -> Any:
-    about = ("seeds", "note", "only")
+    about = ("seeds", "note", "only", "cell", "forms")
     if fragment is None:
         return {}
     if not isinstance(fragment, Mapping) or "config" in fragment:

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from purigraph import attacks
 from purigraph.errors import InputError
+from purigraph.paper.experiments import Form
 from purigraph.paper.profiles import Profile
-from purigraph.paper.specs import AttackSpec, Form
+from purigraph.paper.specs import AttackSpec
 from purigraph.registry import canonical
 
 if TYPE_CHECKING:

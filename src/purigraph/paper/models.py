@@ -189,9 +189,11 @@ def fitted_purifier(
         facts = None if purifier.provenance is None else dict(purifier.provenance)
         return {"seconds": seconds, "megabytes": cost.megabytes, "training": facts}
 
-    place = scene.context.store.artefact("models", scene.subject(purifier=spec, attacked=attacked))
+    as_fitted = spec.model_copy(update={"afterwards": {}})
+    place = scene.context.store.artefact("models", scene.subject(purifier=as_fitted, attacked=attacked))
     record = place.made(make)
-    return purifiers.load(place.folder / "model"), record
+    purifier: Any = purifiers.load(place.folder / "model")
+    return purifier.with_settings(**spec.afterwards) if spec.afterwards else purifier, record
 
 
 def fitted_anchor(

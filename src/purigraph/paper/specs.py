@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from purigraph.errors import InputError
 from purigraph.paper.profiles import Profile
 from purigraph.registry import canonical
-
-T = TypeVar("T", bound="Spec")
-
-Form = Literal["published", "exact"]
 
 
 class Spec(BaseModel):
@@ -106,10 +102,12 @@ class PurifierSpec(Named):
         name: One of `purigraph.purifiers.names()`; or a fitted one, `hf://owner/name` or a folder.
         settings: Its settings.
         fit: The settings of `fit`.
+        afterwards: Settings that are changed after it was fitted (`with_settings`): variants share one training.
     """
 
     settings: dict[str, Any] = Field(default_factory=dict)
     fit: dict[str, Any] = Field(default_factory=dict)
+    afterwards: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def is_trained(self) -> bool:
@@ -138,7 +136,7 @@ class PurifierSpec(Named):
                 fit[name] = profile.epochs(fit.get(name, fields[name].default))
         if profile.trial and "attack_pairs" in fields:
             fit["attack_pairs"] = 3000
-        kind(**settings)
+        kind(**{**settings, **self.afterwards})
         kind.fit_settings_class(**fit)
         return self.model_copy(update={"name": canonical(self.name), "settings": settings, "fit": fit})
 

@@ -16,8 +16,8 @@ A finished cell is never run again, an interrupted one resumes, and any number o
 from purigraph.runs.artefacts import Artefact
 from purigraph.runs.cell import Cell, digest
 from purigraph.runs.engines import ENGINES, run_cells
-from purigraph.runs.footprint import Footprint, footprint
-from purigraph.runs.protocols import protocols
+from purigraph.runs.footprints import Footprint, footprint
+from purigraph.runs.protocol_versions import protocols
 from purigraph.runs.result_files import read_results, write_results
 from purigraph.runs.store import Context, Store, default_store
 from purigraph.runs.worker import Event, run_cell, work

@@ -51,10 +51,12 @@ class Store:
         """Return what was kept of a finished cell: key, kind, config, result and stamp; None if it is not finished."""
         return _read(self._path("cells", cell.key))
 
-    def failure(self, cell: Cell) -> str | None:
-        """Return why a cell failed when it was last tried, or None."""
+    def failure(self, cell: Cell, attempt: str | None = None) -> str | None:
+        """Return why a cell failed when it was last tried, or in a certain attempt; None if it did not."""
         found = _read(self._path("failed", cell.key))
-        return None if found is None else str(found["error"])
+        if found is None or (attempt is not None and found.get("attempt") != attempt):
+            return None
+        return str(found["error"])
 
     @contextmanager
     def claim(self, cell: Cell) -> Iterator[bool]:
@@ -90,9 +92,9 @@ class Store:
         """Write the record of a finished cell, for example one that another machine has sent."""
         write_json(self._path("cells", record["key"]), record)
 
-    def fail(self, cell: Cell, error: str) -> None:
-        """Keep why a cell failed. It can be tried again."""
-        write_json(self._path("failed", cell.key), {"key": cell.key, "error": error})
+    def fail(self, cell: Cell, error: str, attempt: str = "") -> None:
+        """Keep why a cell failed. It can be tried again, by another attempt."""
+        write_json(self._path("failed", cell.key), {"key": cell.key, "error": error, "attempt": attempt})
 
     def folder(self, cell: Cell) -> Path:
         """Return the folder in which a cell may keep its state while it runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,43 +38,45 @@ def work(
     store: Store,
     cells: Sequence[Cell],
     *,
+    attempt: str = "",
     on_event: Callable[[Event], None] = lambda event: None,
     progress: bool | None = False,
 ) -> list[dict[str, Any]]:
     """Run all cells that are not finished; return the records of those that are, in the order given.
 
     Cells that another process runs are waited for, and taken over if it ends without finishing them. A cell that
-    failed in an earlier call is tried once more.
+    failed in an earlier call is tried once more, by one of the processes of an attempt.
 
     Args:
         store: Where results are kept.
         cells: The cells.
+        attempt: What the processes that work together have in common. Default: this process works alone.
         on_event: Called when a cell starts and ends, also for cells that another process has run.
         progress: Whether cells report their own progress; see `purigraph.progress`.
     """
-    left = list(cells)
+    left, attempt = list(cells), attempt or secrets.token_hex(8)
     while left:
-        waiting = [cell for cell in left if not _settle(store, cell, on_event, progress)]
+        waiting = [cell for cell in left if not _settle(store, cell, attempt, on_event, progress)]
         if len(waiting) == len(left):
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         left = waiting
     return [record for cell in cells if (record := store.record(cell)) is not None]
 
 
-def _settle(store: Store, cell: Cell, on_event: Callable[[Event], None], progress: bool | None) -> bool:
+def _settle(store: Store, cell: Cell, attempt: str, on_event: Callable[[Event], None], progress: bool | None) -> bool:
     """Run a cell unless it is finished; return False if another process is running it."""
     with store.claim(cell) as mine:
         # Looked at under the claim: it may have been finished just before.
         if store.record(cell) is not None:
             on_event(Event(cell, "finished"))
             return True
-        if mine:
+        if mine and store.failure(cell, attempt) is None:
             on_event(Event(cell, "started"))
-            on_event(run_cell(store, cell, progress=progress))
+            on_event(run_cell(store, cell, attempt=attempt, progress=progress))
         return mine
 
 
-def run_cell(store: Store, cell: Cell, *, progress: bool | None = False) -> Event:
+def run_cell(store: Store, cell: Cell, *, attempt: str = "", progress: bool | None = False) -> Event:
     """Run one cell that this process has claimed, and keep its result or why it failed."""
     import torch
 
@@ -84,7 +87,7 @@ def run_cell(store: Store, cell: Cell, *, progress: bool | None = False) -> Even
     except (PurigraphError, ArithmeticError, LookupError, RuntimeError, MemoryError, TypeError) as error:
         # One bad cell must not end a run of hundreds. Interrupts are no such errors and end it.
         sentence = str(error) if isinstance(error, PurigraphError) else f"{type(error).__name__}: {error}"
-        store.fail(cell, sentence)
+        store.fail(cell, sentence, attempt)
         return Event(cell, "failed", time.monotonic() - started, sentence)
     seconds = round(time.monotonic() - started, 1)
     stamp = {

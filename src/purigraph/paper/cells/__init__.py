@@ -14,7 +14,14 @@ from purigraph.errors import UnknownNameError
 #: The module of each kind.
 KINDS = (
     "accuracy",
+    "coefficients",
+    "lipschitz",
+    "multistep",
+    "purifier",
+    "pyg",
+    "reach",
     "statistics",
+    "structure",
     "worst-case",
 )
 

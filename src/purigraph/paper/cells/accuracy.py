@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic import model_validator
 from torch import nn
 from torch_geometric.data import Data
 
-from purigraph.attacks import Model
-from purigraph.evaluation import evaluate, model_accuracy, predict
+from purigraph.evaluation import Evaluation, evaluate, model_accuracy, predict
 from purigraph.paper.cells.base import CellConfig
 from purigraph.paper.forms import as_attacked, resolve_attack
 from purigraph.paper.models import Defence, Scene, make_defence
@@ -29,6 +29,7 @@ class Config(CellConfig):
         transfer_from: The model that the attack is computed on. Default: the defence itself.
         starts_from: An attack on the same model, or on `starts_on`, whose flips the attack begins with.
         starts_on: The model that this other attack is computed on. Default: the defence itself.
+        validation: Also return the accuracy on validation nodes, at the epoch that they chose.
     """
 
     defence: DefenceSpec
@@ -36,6 +37,16 @@ class Config(CellConfig):
     transfer_from: DefenceSpec | None = None
     starts_from: AttackSpec | None = None
     starts_on: DefenceSpec | None = None
+    validation: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _same_budget(cls, values: Any) -> Any:
+        """Let the attack that another one starts from have the same budget unless it says otherwise."""
+        attack, start = values.get("attack"), values.get("starts_from")
+        if isinstance(attack, Mapping) and isinstance(start, Mapping) and "epsilon" in attack:
+            return {**values, "starts_from": {"epsilon": attack["epsilon"], **start}}
+        return values
 
     def resolved(self, profile: Profile) -> Config:
         """Resolve models and attacks."""
@@ -66,22 +77,28 @@ def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
     defence = make_defence(chosen.defence, scene)
     test = scene.split.test
     costs = {**defence.costs, "prediction": prediction_cost(defence.model, test)}
+    targets = int(test.test_mask.sum())
     if chosen.attack is None:
-        return {"values": {"": model_accuracy(defence.model, test)}, "costs": costs, "training": defence.training}
-    victim: Model | None = None
-    if chosen.transfer_from is not None:
-        victim = as_attacked(make_defence(chosen.transfer_from, scene).model, chosen.form)
-    found = attacked(chosen, scene, defence, victim)
+        values = {"": model_accuracy(defence.model, test)}
+        if chosen.validation:
+            values["validation"] = defence.training["classifier"]["validation_accuracy"]
+        return {"values": values, "num_targets": targets, "costs": costs, "training": defence.training}
+    with footprint() as cost:
+        found = attacked(chosen, scene, defence)
     (record,) = found.records
+    # The attack may have been made for another cell: its time is the record's, its memory then unknown.
+    made_here = cost.seconds >= record.seconds > 0
+    costs["attack"] = {"seconds": record.seconds, "megabytes": cost.megabytes if made_here else None}
     return {
         "values": {"": record.accuracy},
+        "num_targets": targets,
         "evaluation": found.to_dict(),
         "flips": record.perturbation.digest,
         "costs": costs,
     }
 
 
-def attacked(chosen: Config, scene: Scene, defence: Defence, victim: Model | None) -> Any:
+def attacked(chosen: Config, scene: Scene, defence: Defence) -> Evaluation:
     """Return the evaluation of the defence under the configured attack; its flips are kept for other cells."""
     assert chosen.attack is not None
     starts = None
@@ -90,21 +107,16 @@ def attacked(chosen: Config, scene: Scene, defence: Defence, victim: Model | Non
         first = Config(
             dataset=chosen.dataset, seed=chosen.seed, form=chosen.form, defence=on, attack=chosen.starts_from
         )
-        starts = attacked(first, scene, make_defence(on, scene), None)
-    on_itself = victim is None
-    target = as_attacked(defence.model, chosen.form) if on_itself else victim
-    place = scene.context.store.artefact(
-        "perturbations",
-        {
-            **scene.subject(
-                victim=chosen.defence if on_itself else chosen.transfer_from,
-                attack=chosen.attack,
-                starts_from=chosen.starts_from,
-                starts_on=chosen.starts_on,
-            ),
-            "form": chosen.form,
-        },
+        starts = attacked(first, scene, make_defence(on, scene))
+    victim = defence.model if chosen.transfer_from is None else make_defence(chosen.transfer_from, scene).model
+    target = as_attacked(victim, chosen.form)
+    subject = scene.subject(
+        victim=chosen.transfer_from or chosen.defence,
+        attack=chosen.attack,
+        starts_from=chosen.starts_from,
+        starts_on=chosen.starts_on,
     )
+    place = scene.context.store.artefact("perturbations", {**subject, "form": chosen.form})
     with place.locked():
         return evaluate(
             defence.model,
@@ -116,6 +128,7 @@ def attacked(chosen: Config, scene: Scene, defence: Defence, victim: Model | Non
             starts=starts,
             checkpoint=place.folder,
             progress=scene.context.progress,
+            yardsticks=False,  # they are the same for all attacks: `worst-case` measures them once
             **chosen.attack.settings,
         )
 

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 
 from purigraph.errors import InputError
+from purigraph.paper.experiments import Form
 from purigraph.paper.models import Scene
 from purigraph.paper.profiles import Profile
-from purigraph.paper.specs import Form, Spec
+from purigraph.paper.specs import Spec
 from purigraph.runs import Context
 
 C = TypeVar("C", bound="CellConfig")

@@ -7,14 +7,16 @@ from typing import Any
 
 from pydantic import Field
 
-from purigraph.anchored import Anchored
-from purigraph.evaluation import worst_case
+from purigraph.evaluation import WorstCase, worst_case
 from purigraph.paper.cells.accuracy import prediction_cost
 from purigraph.paper.cells.base import CellConfig
 from purigraph.paper.models import make_defence
 from purigraph.paper.profiles import Profile
 from purigraph.paper.specs import DefenceSpec
 from purigraph.runs import Context
+
+#: What does not depend on the budget, by its title: keys of `WorstCase.to_dict`.
+_CONSTANT = {"certified": "certified", "without edges": "without_edges", "distilled MLP": "student"}
 
 
 class Config(CellConfig):
@@ -24,11 +26,13 @@ class Config(CellConfig):
         defence: The model.
         epsilons: The budgets.
         options: Other arguments of `purigraph.worst_case`.
+        members: Also return what every member of the ensemble leaves.
     """
 
     defence: DefenceSpec
     epsilons: list[float] = Field(default_factory=lambda: [0.1, 0.25, 0.5])
     options: dict[str, Any] = Field(default_factory=dict)
+    members: bool = False
 
     def resolved(self, profile: Profile) -> Config:
         """Resolve the defence and the length of the attacks."""
@@ -63,18 +67,24 @@ def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
             progress=context.progress,
             **chosen.options,
         )
+    document = found.to_dict()
     values: dict[str, float | None] = {"clean": found.clean}
-    if isinstance(defence.model, Anchored):
-        values["certified"] = defence.model.certificate(test).accuracy
+    values |= {title: document.get(key) for title, key in _CONSTANT.items()}
     values |= {f"eps {epsilon:g}": found.attacked(epsilon) for epsilon in chosen.epsilons}
-    flips = {
-        name: {f"{record.epsilon:g}": record.perturbation.digest for record in result.records}
-        for name, result in found.results.items()
-    }
+    if chosen.members:
+        for name, result in found.results.items():
+            values |= {f"eps {one:g}, {name}": result.attacked(one) for one in result.epsilons()}
+    flips = {f"{epsilon:g}": _strongest_flips(found, epsilon, chosen.seed) for epsilon in chosen.epsilons}
     return {
         "values": values,
-        "worst_case": found.to_dict(),
+        "num_targets": found.num_targets,
+        "worst_case": document,
         "flips": flips,
         "costs": {**defence.costs, "prediction": prediction_cost(defence.model, test)},
         "training": defence.training,
     }
+
+
+def _strongest_flips(found: WorstCase, epsilon: float, seed: int) -> str | None:
+    """Return the hash of the strongest perturbation; None if no attack was needed."""
+    return None if found.strongest(epsilon) == "none" else found.perturbation(epsilon, seed).digest

@@ -125,7 +125,8 @@ def _grid(
                 continue
             if not columns and trial is not None and not _among(column, trial.columns):
                 continue
-            for form in experiment.forms or (None,):
+            own = experiment.forms if row_part.forms is None else row_part.forms
+            for form in own or (None,):
                 if form is None or not forms or form in forms:
                     yield row, column, form
 
@@ -145,7 +146,8 @@ def _planned(experiment: Experiment, row: str, column: str, form: str | None, se
     parts: list[Part] = [experiment.rows[row], experiment.columns[column]]
     values = merged(experiment.config, *(part.config for part in parts))
     values = {**values, "seed": seed, "form": form, "profile": profile.name}
-    module = cell_module(experiment.cell)
+    kind = experiment.rows[row].cell or experiment.cell
+    module = cell_module(kind)
     if "dataset" in values:
         values["dataset"] = profile.dataset(values["dataset"])
     config = module.Config.read(values, where).resolved(profile)
@@ -157,7 +159,7 @@ def _planned(experiment: Experiment, row: str, column: str, form: str | None, se
     place = Planned(row, column, config.form, seed, profile.name, None)
     # The dataset's own seed and profile stand in the configuration also where they are the defaults.
     document: Mapping[str, Any] = {**config.to_config(), "seed": seed, "profile": profile.name}
-    cell = Cell(experiment.cell, f"{module.__name__}:measure", document, place.label)
+    cell = Cell(kind, f"{module.__name__}:measure", document, place.label)
     return Planned(row, column, config.form, seed, profile.name, cell)
 
 

@@ -13,6 +13,7 @@ Published(mean=29.3, std=2.3)
 
 from purigraph.paper.comparison import Comparison, compare
 from purigraph.paper.experiments import Experiment, Published, load, names
+from purigraph.paper.page import write_report
 from purigraph.paper.planning import Planned, export, plan
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "load",
     "names",
     "plan",
+    "write_report",
 ]

@@ -64,8 +64,8 @@ class Comparison:
     def differs(self) -> bool:
         """Return whether the difference counts: more than 2 points and two pooled standard errors.
 
-        A side without a spread is given the other's. Where neither has one, it is that of a share of the test nodes. The
-        exact form of an attack is meant to differ, so it never counts.
+        A side without a spread is given the other's. Where neither has one, it is that of a share of the test nodes.
+        The exact form of an attack is meant to differ, so it never counts.
         """
         if self.difference is None or self.published is None or not self.unit_is_percent or self.form == "exact":
             return False

@@ -132,6 +132,7 @@ def _coefficients(experiment: Experiment, found: Sequence[Comparison]) -> Figure
 def _budgets(experiment: Experiment, found: Sequence[Comparison]) -> Figure:
     """Accuracy against budget: a panel for every dataset and form, colour by method and marker by classifier."""
     spots = {name: (_dataset(experiment, name), _epsilon(experiment, name)) for name in experiment.columns}
+    budgets = sorted({epsilon for _, epsilon in spots.values()})
     datasets = list(dict.fromkeys(spots[one.column][0] for one in found))
     forms = _attack_forms(found)
     rows = [row for row in experiment.rows if any(one.row == row for one in found)]
@@ -154,14 +155,14 @@ def _budgets(experiment: Experiment, found: Sequence[Comparison]) -> Figure:
                     axes.plot(x, y, _DASHES[method % 4], color=_COLOURS[method], marker=marker, label=row)
             axes.set_title(_title(dataset, form))
             axes.set_ylim(0, 100)
-            axes.set_xticks(sorted({epsilon for _, epsilon in spots.values()}))
+            axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
     _label_outside(panels, "budget $\\epsilon$", experiment.unit)
     _legend(figure, panels[0][0], 3)
     return figure
 
 
 def _losses(experiment: Experiment, found: Sequence[Comparison]) -> Figure:
-    """Accuracy by loss: a panel for every model and form, a line for every column; the lowest is the strongest."""
+    """Accuracy by loss: a panel for every model and form, a marker for every column; the lowest is the strongest."""
     models = list(dict.fromkeys(row.rpartition(", ")[0] for row in experiment.rows))
     models = [model for model in models if any(one.row.rpartition(", ")[0] == model for one in found)]
     losses = list(dict.fromkeys(row.rpartition(", ")[2] for row in experiment.rows))
@@ -179,9 +180,11 @@ def _losses(experiment: Experiment, found: Sequence[Comparison]) -> Figure:
                     axes.axhline(*values.values(), color="#404040", linestyle="-.", linewidth=1, label=column)
                 elif values:
                     there = [loss for loss in losses if loss in values]
-                    _line(
-                        axes, number, [losses.index(loss) for loss in there], [values[loss] for loss in there], column
-                    )
+                    # Losses have no order, so no line joins them; columns stand beside each other.
+                    shift = 0.12 * (number - (len(experiment.columns) - 1) / 2)
+                    places = [losses.index(loss) + shift for loss in there]
+                    style: dict[str, Any] = {"color": _COLOURS[number % 8], "marker": _MARKERS[number % 8]}
+                    axes.plot(places, [values[loss] for loss in there], label=column, linestyle="none", **style)
             axes.set_xticks(range(len(losses)), [_short(loss) for loss in losses], rotation=50, ha="right")
             axes.set_title(_title(model, form))
     _label_outside(panels, "", experiment.unit)

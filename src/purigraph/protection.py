@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, overload
 
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from purigraph.anchored import Anchored
 from purigraph.anchors import Anchor
@@ -16,6 +17,7 @@ from purigraph.numbers import is_real
 from purigraph.purifiers import Purifier
 from purigraph.purifiers.base import require_fitted
 from purigraph.purifiers.cut import cut_parts
+from purigraph.trusted_pairs import TrustedPairs
 
 
 class Protected(nn.Module):
@@ -32,10 +34,12 @@ class Protected(nn.Module):
         weight_arg: str | None,
         threshold: float | None,
         straight_through: bool = False,
+        memory: TrustedPairs | None = None,
     ) -> None:
         super().__init__()
         self.classifier = classifier
         self.purifier = purifier
+        self.memory = memory
         self.weight_arg = weight_arg
         self.threshold = threshold
         self.straight_through = straight_through
@@ -46,6 +50,8 @@ class Protected(nn.Module):
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
     ) -> Any:
         """Return the classifier's output on the purified graph."""
+        if self.memory is not None:
+            edge_index, edge_weight, _ = self.memory.restore(len(x), edge_index, edge_weight)
         edges, weight = self.purifier.purify_edges(x, edge_index, edge_weight)
         return self._classify(x, edges, weight, None, *args, **kwargs)
 
@@ -56,6 +62,10 @@ class Protected(nn.Module):
 
         Attacks optimise their flips on this. If all presences are 0 or 1, it is `forward` on the present edges.
         """
+        if self.memory is not None:
+            edge_index, edge_weight, there = self.memory.restore(len(x), edge_index, edge_weight, presence)
+            assert there is not None  # as a presence was given
+            presence = there
         edges, weight = self.purifier.purify_edges(x, edge_index, edge_weight, presence)
         return self._classify(x, edges, weight, None if self.purifier.adds_edges else presence, *args, **kwargs)
 
@@ -86,7 +96,9 @@ class Protected(nn.Module):
 
     def with_purifier(self, purifier: Purifier) -> Protected:
         """Return the same classifier behind another purifier (for example, with other settings)."""
-        other = Protected(self.classifier, purifier, self.weight_arg, self.threshold, self.straight_through)
+        other = Protected(
+            self.classifier, purifier, self.weight_arg, self.threshold, self.straight_through, self.memory
+        )
         other._weights_checked = self._weights_checked
         return other
 
@@ -109,15 +121,18 @@ class Unprotected(nn.Module):
     A classifier that takes no weights sees the edges with a weight above 0; the weights then have no gradient.
     """
 
-    def __init__(self, classifier: nn.Module, weight_arg: str | None) -> None:
+    def __init__(self, classifier: nn.Module, weight_arg: str | None, memory: TrustedPairs | None = None) -> None:
         super().__init__()
         self.classifier = classifier
         self.weight_arg = weight_arg
+        self.memory = memory
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
     ) -> Any:
         """Return the classifier's output."""
+        if self.memory is not None:
+            edge_index, edge_weight, _ = self.memory.restore(len(x), edge_index, edge_weight)
         if self.weight_arg is not None:
             return self.classifier(x, edge_index, *args, **{self.weight_arg: edge_weight}, **kwargs)
         kept = edge_index if edge_weight is None else edge_index[:, edge_weight.detach() > 0]
@@ -137,6 +152,7 @@ def protect(
     weight_arg: str = "edge_weight",
     threshold: float | None = None,
     straight_through: bool = False,
+    trusted: Data | None = None,
 ) -> Protected: ...
 
 
@@ -149,6 +165,7 @@ def protect(
     weight_arg: str = "edge_weight",
     threshold: float | None = None,
     straight_through: bool = False,
+    trusted: Data | None = None,
 ) -> Anchored: ...
 
 
@@ -160,6 +177,7 @@ def protect(
     weight_arg: str = "edge_weight",
     threshold: float | None = None,
     straight_through: bool = False,
+    trusted: Data | None = None,
 ) -> Protected | Anchored:
     """Put a purifier in front of a node classifier, an anchor beside it, or both.
 
@@ -174,6 +192,9 @@ def protect(
         straight_through: With a threshold, for models that do take weights: removed edges get the weight 0 and the
             others 1, which is the same to such a model, with the gradient of a sigmoid around the threshold, which an
             attack can follow.
+        trusted: A graph whose edges are known to be right, such as yesterday's: between two of its nodes, edges that
+            were added since are ignored and removed ones are restored (see `TrustedPairs`). Default: every edge is
+            judged by the purifier.
 
     Raises:
         UnsupportedModelError: If the classifier would not see the purified graph; the message says why and what to do.
@@ -187,6 +208,7 @@ def protect(
     """
     if not isinstance(classifier, nn.Module):
         raise InputError(f"The classifier is a {type(classifier).__name__}: pass a PyTorch module.")
+    memory = None if trusted is None else TrustedPairs(trusted)
     if anchor is not None:
         if not isinstance(anchor, Anchor):
             raise InputError(f"The anchor is a {type(anchor).__name__}: pass a fitted purigraph.Anchor.")
@@ -196,11 +218,12 @@ def protect(
             )
         if purifier is None:
             refuse_caches(classifier)
-            return Anchored(Unprotected(classifier, weight_arg), anchor)
+            return Anchored(Unprotected(classifier, weight_arg, memory), anchor)
         options: dict[str, Any] = {
             "weight_arg": weight_arg,
             "threshold": threshold,
             "straight_through": straight_through,
+            "trusted": trusted,
         }
         return Anchored(protect(classifier, purifier, **options), anchor)
     purifier = require_fitted(purifier)
@@ -210,11 +233,11 @@ def protect(
         if not is_real(threshold) or not 0 <= threshold <= 1:
             raise InputError(f"threshold must be a number between 0 and 1, not {threshold!r}.")
         if not straight_through:
-            return Protected(classifier, purifier, None, threshold)
+            return Protected(classifier, purifier, None, threshold, memory=memory)
     elif straight_through:
         raise InputError("straight_through is about edges that a threshold removes: give threshold=... too.")
     _require_weights(classifier, weight_arg)
-    model = Protected(classifier, purifier, weight_arg, threshold, straight_through)
+    model = Protected(classifier, purifier, weight_arg, threshold, straight_through, memory)
     widths = (getattr(part, "in_channels", None) for part in (classifier, purifier))
     known = next((width for width in widths if isinstance(width, int) and width > 0), None)
     if known is not None:

@@ -22,6 +22,7 @@ from purigraph.training import (
     PROFILES,
     AdversarialSettings,
     AttackSettings,
+    EdgeLossSettings,
     TrainingResult,
     TrainingSettings,
     graph_attack,
@@ -153,7 +154,7 @@ def test_the_same_seed_gives_the_same_bits_and_global_state_is_left_alone(split)
     assert not same(first.model, other.model)
 
 
-@pytest.mark.parametrize("regime", ["vanilla", "self", "adversarial"])
+@pytest.mark.parametrize("regime", ["vanilla", "self", "edge-loss", "adversarial"])
 def test_labels_that_must_not_be_known_are_not_read(split, regime):
     hidden = InductiveSplit(
         train=with_garbage_labels(split.train, split.train.train_mask),
@@ -164,6 +165,8 @@ def test_labels_that_must_not_be_known_are_not_read(split, regime):
     if regime == "adversarial":
         attack = AttackSettings(epochs=2, block_size=200)
         settings = AdversarialSettings(epochs=4, clean_epochs=1, patience=5, attack=attack)
+    if regime == "edge-loss":
+        settings = EdgeLossSettings(epochs=12, patience=50)
 
     honest = train("gcn", regime, split, settings=settings, hyper={"hidden_channels": 8})
     blind = train("gcn", regime, hidden, settings=settings, hyper={"hidden_channels": 8})
@@ -396,6 +399,46 @@ def test_profiles_are_the_papers_and_a_smaller_one():
     assert (paper.epochs, paper.patience, paper.clean_epochs, paper.loss) == (3000, 200, 10, "tanh-margin")
     assert (paper.attack.epsilon, paper.attack.epochs, paper.attack.block_size) == (0.2, 20, 1_000_000)
     assert (cpu.epochs, cpu.attack.block_size, cpu.attack.epsilon) == (300, 50_000, 0.2)
+
+
+class Watching(nn.Module):
+    """A GCN that notes how many edges it was shown in training."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model, self.shown = model, []
+
+    def forward(self, x: Any, edge_index: Tensor) -> Tensor:
+        if self.training:
+            self.shown.append(edge_index)
+        return self.model(x, edge_index)
+
+
+def test_training_to_lose_edges_shows_other_remains_in_every_epoch(split):
+    watched = []
+
+    def make(seed: int) -> nn.Module:
+        watched.append(Watching(build(seed)))
+        return watched[-1]
+
+    settings = {"epochs": 6, "isolated": 0.4, "dropped": 0.3}
+    result = train(make, "edge-loss", split, settings=settings, seed=1)
+    first, second = watched
+    whole = {tuple(edge) for edge in split.train.edge_index.t().tolist()}
+    assert all(edges.shape[1] == len(whole) for edges in first.shown)
+    shares = [edges.shape[1] / len(whole) for edges in second.shown]
+    # An edge is left if it is not dropped and neither end is isolated.
+    assert sum(shares) / len(shares) == pytest.approx(0.7 * 0.6**2, abs=0.06)
+    assert len({edges.shape[1] for edges in second.shown}) > 1
+    for edges in second.shown:
+        assert {tuple(edge) for edge in edges.t().tolist()} <= whole
+        assert {tuple(edge) for edge in edges.flip(0).t().tolist()} <= whole
+    again = train(make, "edge-loss", split, settings=settings, seed=1)
+    assert same(result.model, again.model)
+    nothing = train("gcn", "edge-loss", split, settings={"epochs": 3, "isolated": 1.0}, seed=1)
+    with torch.no_grad():
+        logits = nothing.model(split.test.x, split.test.edge_index)
+    assert logits.isfinite().all()
 
 
 def test_names_and_settings_that_do_not_exist_are_refused(split):

@@ -109,7 +109,7 @@ class Evolutionary(Attack):
         return sorted(everyone, key=_rank), 0
 
     def _evaluate(self, codes: Tensor, scene: Scene) -> _Individual:
-        verdict, right = scene.victim.predict(_perturbation(codes, scene).apply(scene.graph))
+        verdict, right = scene.victim.predict(_flipped(scene.graph, codes))
         return _Individual(codes, verdict, right)
 
     def _parent(self, everyone: list[_Individual], scene: Scene) -> _Individual:
@@ -187,6 +187,18 @@ def _resume(state: State, scene: Scene) -> tuple[list[_Individual], int]:
 
 def _shuffle(codes: Tensor, generator: torch.Generator) -> Tensor:
     return codes[torch.randperm(len(codes), generator=generator).to(codes.device)]
+
+
+def _flipped(graph: PairGraph, codes: Tensor) -> PairGraph:
+    """Return the graph with the flips made: `Perturbation.apply` without its checks, in half the time."""
+    position = graph.find(codes)
+    is_edge = position >= 0
+    kept = torch.ones(graph.num_pairs, dtype=torch.bool, device=graph.device)
+    kept[position[is_edge]] = False
+    merged, at_kept, _ = pair_codes.merge(graph.codes[kept], codes[~is_edge])
+    weight = graph.weight.new_ones(len(merged))
+    weight[at_kept] = graph.weight[kept]
+    return PairGraph.from_codes(graph.num_nodes, merged, weight)
 
 
 def _perturbation(codes: Tensor, scene: Scene) -> Perturbation:

@@ -100,11 +100,13 @@ class PurifierSpec(Named):
 
     Attributes:
         name: One of `purigraph.purifiers.names()`; or a fitted one, `hf://owner/name` or a folder.
+        preset: One of its presets (`Purifier.presets`), which `settings` and `fit` add to.
         settings: Its settings.
         fit: The settings of `fit`.
         afterwards: Settings that are changed after it was fitted (`with_settings`): variants share one training.
     """
 
+    preset: str | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
     fit: dict[str, Any] = Field(default_factory=dict)
     afterwards: dict[str, Any] = Field(default_factory=dict)
@@ -128,6 +130,11 @@ class PurifierSpec(Named):
             return self
         kind = purifiers.registry[self.name]
         settings, fit = dict(self.settings), dict(self.fit)
+        if self.preset is not None:
+            if canonical(self.preset) not in kind.presets:
+                raise InputError(f"{self.name} has no preset {self.preset!r}: it has {', '.join(kind.presets)}.")
+            preset = kind.presets[canonical(self.preset)]
+            settings, fit = {**preset.shape, **settings}, {**preset.training, **fit}
         if profile.trial:
             settings, fit = {**kind.trial_settings, **settings}, {**fit, **kind.trial_fit}
         fields = kind.fit_settings_class.model_fields
@@ -138,7 +145,9 @@ class PurifierSpec(Named):
             fit["attack_pairs"] = 3000
         kind(**{**settings, **self.afterwards})
         kind.fit_settings_class(**fit)
-        return self.model_copy(update={"name": canonical(self.name), "settings": settings, "fit": fit})
+        # The preset is named no more: what is hashed is what it says today.
+        found = {"name": canonical(self.name), "preset": None, "settings": settings, "fit": fit}
+        return self.model_copy(update=found)
 
 
 class AnchorSpec(Spec):

@@ -16,13 +16,20 @@ from purigraph.training.against_attacks import fit_against_attacks
 from purigraph.training.regimes import names, register, registry, train
 from purigraph.training.run import TrainingResult
 from purigraph.training.self_training import pseudo_label
-from purigraph.training.settings import PROFILES, AdversarialSettings, AttackSettings, TrainingSettings
+from purigraph.training.settings import (
+    PROFILES,
+    AdversarialSettings,
+    AttackSettings,
+    EdgeLossSettings,
+    TrainingSettings,
+)
 from purigraph.training.task import Regime, Task
 
 __all__ = [
     "PROFILES",
     "AdversarialSettings",
     "AttackSettings",
+    "EdgeLossSettings",
     "GraphAttack",
     "Regime",
     "Task",

@@ -53,6 +53,13 @@ class AdversarialSettings(TrainingSettings):
         return TrainingSettings(**{name: getattr(self, name) for name in shared})
 
 
+class EdgeLossSettings(TrainingSettings):
+    """Settings of training on graphs that lose edges."""
+
+    isolated: float = setting("The share of the nodes that lose all their edges in an epoch.", default=0.5, ge=0, le=1)
+    dropped: float = setting("The share of the other edges that are missing in an epoch.", default=0.2, ge=0, le=1)
+
+
 #: Adversarial training as in the paper, and for machines without a GPU.
 PROFILES: dict[str, AdversarialSettings] = {
     "paper": AdversarialSettings(),

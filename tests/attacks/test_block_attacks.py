@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from attacks.attack_scenes import train, two_communities
-from purigraph.attacks import LRBCD, PGD, PRBCD, Attack, RandomFlip, Relaxable, create, paper_settings
+from purigraph.attacks import LRBCD, PGD, PRBCD, Attack, RandomFlip, Relaxable
 from purigraph.attacks.victim import Verdict, Victim
 from purigraph.errors import InputError, UnsupportedModelError
 from purigraph.graph import PairGraph, read_data
@@ -209,26 +209,6 @@ def test_local_share_of_the_budget_goes_before_the_attack_s(toy_data: Data, toy_
     attack = LRBCD(epochs=5, fine_tune_epochs=5, block_size=300, local=0.2)
     flips = attack(toy_model, toy_data, Budget(10, "absolute", local=1.0), targets=TARGETS)
     assert (flips.degree() > (0.2 * graph.degree()).floor()).any()
-
-
-def test_paper_settings() -> None:
-    assert create("prbcd", **paper_settings("prbcd", "Cora", on_gpr_gae=False)).settings.to_json() == {
-        "loss": "tanh-margin",
-        "epochs": 400,
-        "fine_tune_epochs": 100,
-        "rounding": False,
-        "block_size": 10_000,
-        "learning_factor": 100.0,
-        "final_samples": 20,
-        "edits": "both",
-    }
-    assert paper_settings("prbcd", "pubmed", on_gpr_gae=True)["block_size"] == 50_000
-    assert paper_settings("prbcd", "ogbn_arxiv", on_gpr_gae=True)["block_size"] == 3_000_000
-    on, off = (LRBCD(**paper_settings("lrbcd", "cora", on_gpr_gae=on)) for on in (True, False))
-    assert (on.block_size, on.loss) == (10_000, "margin")
-    assert (off.block_size, off.loss) == (250_000, "tanh-margin")
-    with pytest.raises(InputError, match="prbcd and lrbcd"):
-        paper_settings("pgd", "cora", on_gpr_gae=True)
 
 
 def test_length_follows_the_epochs() -> None:

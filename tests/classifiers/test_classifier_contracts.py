@@ -12,7 +12,7 @@ from torch import Tensor
 
 from helpers import pair_graphs, random_pair_graph
 from purigraph import classifiers
-from purigraph.classifiers import Classifier, paper_hyper_parameters
+from purigraph.classifiers import Classifier
 from purigraph.errors import GraphError, InputError, UnknownNameError
 from purigraph.kernels import Features
 
@@ -225,21 +225,6 @@ def test_three_layers(name):
 
     assert model(x, edge_index, weight).shape == (12, OUT)
     assert torch.autograd.gradcheck(lambda w: model(x, edge_index, w), (weight.clone().requires_grad_(),))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_papers_hyper_parameters_build_a_model(name):
-    classifiers.create(name, 3, 2, **paper_hyper_parameters(name, "ogbn_arxiv"))
-
-
-def test_the_paper_widens_some_classifiers_for_arxiv():
-    own = ["appnp", "evennet", "gat", "gcn", "gprgnn", "mlp", "soft-median"]
-    assert {name: hyper for name in own if (hyper := paper_hyper_parameters(name, "ogbn-arxiv"))} == {
-        "gcn": {"hidden_channels": 256, "num_layers": 3},
-        "evennet": {"hidden_channels": 256},
-        "soft-median": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1},
-    }
-    assert not any(paper_hyper_parameters(name, "cora") for name in own)
 
 
 @pytest.mark.parametrize("name", NAMES)

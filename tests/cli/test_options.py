@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from cli.command_runs import QUICK, Workshop, invoke, refused
 from purigraph import checkpoints, classifiers, purifiers
-from purigraph.attacks import paper_settings
 from purigraph.cli import app
 from purigraph.graph.perturbation import Perturbation
+from purigraph.paper import attack_settings
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_presets_are_the_papers(transfer: bool, workshop: Workshop, monkeypa
     arguments = ["evaluate", "pubmed", "-c", "c", "-m", "m", "--preset", "paper", "--set", "block_size=3"]
     with pytest.raises(Built) as found:
         invoke(*arguments, *(["--transfer"] if transfer else []))
-    assert found.value.args[0] == {**paper_settings("prbcd", "pubmed", on_gpr_gae=not transfer), "block_size": 3}
+    assert found.value.args[0] == {**attack_settings("prbcd", "pubmed", on_gpr_gae=not transfer), "block_size": 3}
     refused("omit --epochs", *arguments, "--epochs", 4)
     refused("no settings for 'dice'", *arguments, "-a", "dice")
 

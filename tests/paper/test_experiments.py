@@ -46,7 +46,7 @@ def test_everything_of_the_paper_is_there() -> None:
     assert set(paper.names()) >= OF_THE_PAPER
     table1 = paper.load("table1")
     assert (len(table1.rows), len(table1.columns)) == (26, 7)
-    assert len(paper.load("table2").rows) == 7
+    assert len(paper.load("table2").rows) >= 7
 
 
 @pytest.mark.parametrize("name", paper.names())

@@ -29,7 +29,6 @@ from purigraph.attacks.lrbcd import LRBCD
 from purigraph.attacks.model import Model, Relaxable
 from purigraph.attacks.pgd import PGD
 from purigraph.attacks.prbcd import PRBCD
-from purigraph.attacks.presets import paper_settings
 from purigraph.attacks.race import Race
 from purigraph.attacks.random_flip import RandomFlip
 from purigraph.attacks.scene import Scene
@@ -55,7 +54,6 @@ __all__ = [
     "Victim",
     "create",
     "names",
-    "paper_settings",
     "register",
     "registry",
 ]

@@ -7,8 +7,6 @@ decorated with `@register("name")`; in another package, declare it as an entry p
 
 from __future__ import annotations
 
-from typing import Any
-
 from purigraph.classifiers.appnp import APPNP
 from purigraph.classifiers.base import Classifier, registry
 from purigraph.classifiers.edges import Edges
@@ -20,7 +18,6 @@ from purigraph.classifiers.gprgnn import GPRGNN
 from purigraph.classifiers.mlp import MLP
 from purigraph.classifiers.rung import RUNG
 from purigraph.classifiers.soft_median import SoftMedianGDC
-from purigraph.registry import canonical
 
 __all__ = [
     "APPNP",
@@ -37,18 +34,8 @@ __all__ = [
     "create",
     "load",
     "names",
-    "paper_hyper_parameters",
     "register",
     "registry",
 ]
 
 create, load, names, register = registry.create, registry.load, registry.names, registry.register
-
-
-def paper_hyper_parameters(name: str, dataset: str) -> dict[str, Any]:
-    """Return the hyper-parameters in which the paper differs from a classifier's defaults on a dataset.
-
-    >>> paper_hyper_parameters("gcn", "ogbn-arxiv")["num_layers"], paper_hyper_parameters("gcn", "cora")
-    (3, {})
-    """
-    return dict(registry[name].paper_hyper.get(canonical(dataset), {}))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from torch import Tensor
 
@@ -29,8 +28,6 @@ class Classifier(Pretrained):
 
     #: Whether the logits depend on the edges at all. If not, no attack on the edges can change them.
     uses_edges: ClassVar[bool] = True
-    #: Where the paper differs from the defaults: hyper-parameters by dataset name.
-    paper_hyper: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @abstractmethod
     def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from torch import Tensor, nn
 
 from purigraph.classifiers.base import registry
@@ -24,8 +22,6 @@ class EvenNet(PolynomialClassifier):
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
-
-    paper_hyper = MappingProxyType({"ogbn-arxiv": {"hidden_channels": 256}})
 
     hops: int = setting("K, the number of hops; even.", default=10, ge=2, le=1_000, multiple_of=2)
     alpha: float = setting("The teleport probability of the initial coefficients.", default=0.1, gt=0, le=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
 
 from torch import Tensor
 
@@ -25,8 +24,6 @@ class GCN(LayeredClassifier):
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
-
-    paper_hyper = MappingProxyType({"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3}})
 
     def _build_aggregation(self, widths: Sequence[int]) -> None:
         self.biases = zero_biases(widths)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -37,10 +36,6 @@ class SoftMedianGDC(LayeredClassifier):
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
-
-    paper_hyper = MappingProxyType(
-        {"ogbn-arxiv": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1}}
-    )
 
     temperature: float = setting("The temperature T.", default=0.2, gt=0)
     alpha: float = setting("The teleport probability.", default=0.15, gt=0, lt=1)

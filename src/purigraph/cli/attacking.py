@@ -98,10 +98,10 @@ def read_budgets(kind: str, given: Sequence[float] | None, default: Sequence[flo
 
 
 def _preset(preset: str, attack: str, graph: str, through_purifier: bool) -> dict[str, object]:
-    from purigraph import attacks
+    from purigraph.paper import attack_settings
 
     if canonical(preset) not in PRESETS:
         raise InputError(f"There is no preset {preset!r}. Choose from: {', '.join(PRESETS)}.")
     if is_file(graph):
         raise InputError(f"--preset {preset} only has settings for datasets, not for the file {graph}: use --set.")
-    return attacks.paper_settings(attack, graph, on_gpr_gae=through_purifier)
+    return attack_settings(attack, graph, on_gpr_gae=through_purifier)

@@ -134,6 +134,7 @@ def show(
     """Show what was measured beside the published numbers."""
     from purigraph import paper
     from purigraph.paper.comparison import comparison_table
+    from purigraph.paper.page import worst_below
     from purigraph.runs import default_store, read_results
 
     experiment, store = paper.load(name), default_store()
@@ -146,7 +147,23 @@ def show(
     if not found:
         typer.echo(f"Nothing of {experiment.name} was measured yet: purigraph paper run {experiment.name}")
         return
+    everything = {"defences": read_results(folder / "defences.jsonl")}
     comparison_table(experiment, found).print()
+    for note in worst_below(experiment, found, everything):
+        typer.echo(f"! {note}")
+
+
+def report(
+    results: ResultsOption = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("docs/results.md"),
+    images: Annotated[Path, typer.Option("--images", help="The folder for the figures.")] = Path("docs/images"),
+) -> None:
+    """Write figures (PNG and SVG) and a page with everything that was measured so far."""
+    from purigraph import paper
+    from purigraph.runs import default_store
+
+    for path in paper.write_report(_folder(results, default_store()), output, images):
+        typer.echo(str(path))
 
 
 class _Reporter:
@@ -200,6 +217,6 @@ def _folder(given: Path | None, store: Store) -> Path:
     return here if here.is_dir() else store.root / "results"
 
 
-for _name, _command in (("list", list_experiments), ("run", run), ("show", show)):
+for _name, _command in (("list", list_experiments), ("run", run), ("show", show), ("report", report)):
     _wrapped = announced(_command) if _name == "run" else _command
     app.command(_name)(interruptible(explained(_wrapped)))

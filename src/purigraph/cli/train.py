@@ -61,6 +61,7 @@ def run(
     from purigraph.evaluation import model_accuracy
     from purigraph.graph.nodes import read_targets
     from purigraph.graph.splits import MASKS, inductive_split
+    from purigraph.paper import classifier_settings
     from purigraph.pretrained import Pretrained
     from purigraph.protection import protect
     from purigraph.registry import canonical
@@ -73,7 +74,7 @@ def run(
     component = classifiers.registry[kind]
     shape = [name for name in component.settings_class.model_fields if name not in ("in_channels", "out_channels")]
     hyper = {
-        **classifiers.paper_hyper_parameters(kind, graph),
+        **classifier_settings(kind, graph),
         **{name: value for name, value in given.items() if name in shape},
     }
     rest = {name: value for name, value in given.items() if name not in shape}

@@ -13,16 +13,21 @@ Published(mean=29.3, std=2.3)
 
 from purigraph.paper.comparison import Comparison, compare
 from purigraph.paper.experiments import Experiment, Published, load, names
+from purigraph.paper.page import write_report
 from purigraph.paper.planning import Planned, export, plan
+from purigraph.paper.published_settings import attack_settings, classifier_settings
 
 __all__ = [
     "Comparison",
     "Experiment",
     "Planned",
     "Published",
+    "attack_settings",
+    "classifier_settings",
     "compare",
     "export",
     "load",
     "names",
     "plan",
+    "write_report",
 ]

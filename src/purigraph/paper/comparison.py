@@ -32,6 +32,7 @@ class Comparison:
         seeds: The seeds.
         published: The published number.
         unit_is_percent: Whether differences are points of percent, to which the rule about differences applies.
+        num_targets: The number of nodes that an accuracy is over, if it is one.
     """
 
     row: str
@@ -42,6 +43,7 @@ class Comparison:
     seeds: tuple[int, ...]
     published: Published | None
     unit_is_percent: bool = True
+    num_targets: int | None = None
 
     @property
     def ours(self) -> float:
@@ -62,15 +64,23 @@ class Comparison:
     def differs(self) -> bool:
         """Return whether the difference counts: more than 2 points and two pooled standard errors.
 
-        Where one side has no spread, the other's is taken; where neither has, that of 273 test nodes is not known, and
-        the 2 points alone decide.
+        A side without a spread is given the other's. Where neither has one, it is that of a share of the test nodes.
+        The exact form of an attack is meant to differ, so it never counts.
         """
-        if self.difference is None or self.published is None or not self.unit_is_percent:
+        if self.difference is None or self.published is None or not self.unit_is_percent or self.form == "exact":
             return False
-        theirs = self.published.std
-        ours = self.std if self.std is not None else theirs or 0.0
-        error = math.sqrt(ours**2 / len(self.values) + (ours if theirs is None else theirs) ** 2 / PUBLISHED_SEEDS)
+        spreads = [value for value in (self.std, self.published.std) if value is not None]
+        ours = self.std if self.std is not None else spreads[0] if spreads else self._spread_of_a_share()
+        theirs = self.published.std if self.published.std is not None else ours
+        error = math.sqrt(ours**2 / len(self.values) + theirs**2 / PUBLISHED_SEEDS)
         return abs(self.difference) > max(POINTS, 2 * error)
+
+    def _spread_of_a_share(self) -> float:
+        """Return the standard deviation, in percent, of a share of as many nodes."""
+        if not self.num_targets:
+            return 0.0
+        share = min(max(self.ours / 100, 0.0), 1.0)
+        return 100 * math.sqrt(share * (1 - share) / self.num_targets)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -100,12 +110,14 @@ def compare(
         profile: The profile to show. Default: for every number the longest one that was run, without smoke.
     """
     groups: dict[tuple[str, str, str | None, str], dict[int, float]] = {}
+    targets: dict[tuple[str, str, str | None, str], int | None] = {}
     for line in lines:
         for measure, value in line["result"]["values"].items():
             if value is not None and not isinstance(value, list):
                 column = f"{line['column']} {measure}".strip()
                 key = (line["row"], column, line["form"], line["profile"])
                 groups.setdefault(key, {})[line["seed"]] = experiment.scale * value
+                targets[key] = line["result"].get("num_targets")
     wanted = PROFILES if profile is None else (profile,)
     found: dict[tuple[str, str, str | None], Comparison] = {}
     for name in reversed(wanted):  # the most trustworthy comes last and stays
@@ -122,6 +134,7 @@ def compare(
                     # On the embedded graph there is nothing to compare with.
                     None if used == "smoke" else experiment.published_number(row, column),
                     experiment.scale == 100,
+                    targets.get((row, column, form, used)),
                 )
     return sorted(found.values(), key=lambda one: _place(experiment, one))
 
@@ -154,7 +167,7 @@ def comparison_table(experiment: Experiment, found: Sequence[Comparison]) -> Tab
 
 def remarks(found: Sequence[Comparison]) -> list[str]:
     """Return what to say about the differences."""
-    compared = [one for one in found if one.published is not None and one.unit_is_percent]
+    compared = [one for one in found if one.published is not None and one.unit_is_percent and one.form != "exact"]
     if not compared:
         return []
     differing = [one for one in compared if one.differs]

@@ -92,6 +92,8 @@ class Experiment(BaseModel):
         published: The published numbers by row and column.
         notes: What to say below the table.
         figure: How it is drawn, if it is.
+        table: Whether the page of results has its table; a figure alone says more where there are many numbers.
+        costs: Whether the page has the time and the memory of each row.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -112,6 +114,8 @@ class Experiment(BaseModel):
     published: dict[str, dict[str, Number]] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
     figure: Figure | None = None
+    table: bool = True
+    costs: bool = False
 
     @field_validator("rows", "columns", mode="before")
     @classmethod

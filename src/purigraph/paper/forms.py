@@ -16,6 +16,7 @@ from purigraph import attacks
 from purigraph.errors import InputError
 from purigraph.paper.experiments import Form
 from purigraph.paper.profiles import Profile
+from purigraph.paper.published_settings import attack_settings
 from purigraph.paper.specs import AttackSpec
 from purigraph.registry import canonical
 
@@ -38,7 +39,7 @@ def resolve_attack(
     if name in _EXACT:
         if form is None:
             raise InputError(f"{name} comes in two forms: the experiment must name published, exact or both.")
-        settings = attacks.paper_settings(name, dataset, on_gpr_gae=on_gpr_gae)
+        settings = attack_settings(name, dataset, on_gpr_gae=on_gpr_gae)
         if form == "exact":
             settings |= _EXACT[name]
     settings |= spec.settings

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from purigraph.errors import InputError
 from purigraph.paper.profiles import Profile
+from purigraph.paper.published_settings import classifier_settings
 from purigraph.registry import canonical
 
 
@@ -79,7 +80,7 @@ class ClassifierSpec(Named):
         if self.is_trained:
             return self
         regime = training.registry[self.regime]
-        hyper = {**classifiers.paper_hyper_parameters(self.name, dataset), **self.hyper}
+        hyper = {**classifier_settings(self.name, dataset), **self.hyper}
         classifiers.registry[self.name].settings_class(in_channels=1, out_channels=2, **hyper)
         settings = dict(self.training)
         if self.regime == "adversarial":

@@ -1,7 +1,8 @@
-"""The attack settings of the GPR-GAE paper, by name."""
+"""The settings of the GPR-GAE paper that differ from defaults: of attacks, and of classifiers by dataset."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from purigraph.errors import InputError
@@ -11,9 +12,17 @@ _PRBCD_BLOCK = {"pubmed": 50_000, "ogbn-arxiv": 3_000_000}
 _PRBCD_BLOCK_ELSEWHERE = 10_000
 _LRBCD_BLOCK_ON_GPR_GAE = 10_000
 _LRBCD_BLOCK_ELSEWHERE = 250_000
+#: By dataset and classifier.
+_CLASSIFIERS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "ogbn-arxiv": {
+        "gcn": {"hidden_channels": 256, "num_layers": 3},
+        "evennet": {"hidden_channels": 256},
+        "soft-median": {"hidden_channels": 256, "num_layers": 3, "temperature": 5.0, "alpha": 0.1},
+    }
+}
 
 
-def paper_settings(attack: str, dataset: str, *, on_gpr_gae: bool) -> dict[str, Any]:
+def attack_settings(attack: str, dataset: str, *, on_gpr_gae: bool) -> dict[str, Any]:
     """Return the paper's hyper-parameters of an attack, as keyword arguments for its class.
 
     PRBCD: 400 epochs and 100 of fine-tuning, block 10,000 (Pubmed 50,000, OGB-arXiv 3,000,000). LRBCD: 400 epochs,
@@ -25,7 +34,7 @@ def paper_settings(attack: str, dataset: str, *, on_gpr_gae: bool) -> dict[str, 
         dataset: Name of the dataset.
         on_gpr_gae: Whether the attack goes through GPR-GAE.
 
-    >>> paper_settings("prbcd", "pubmed", on_gpr_gae=True)["block_size"]
+    >>> attack_settings("prbcd", "pubmed", on_gpr_gae=True)["block_size"]
     50000
     """
     settings: dict[str, Any] = {
@@ -43,3 +52,12 @@ def paper_settings(attack: str, dataset: str, *, on_gpr_gae: bool) -> dict[str, 
         block_size = _LRBCD_BLOCK_ON_GPR_GAE if on_gpr_gae else _LRBCD_BLOCK_ELSEWHERE
         return {**settings, "fine_tune_epochs": 0, "block_size": block_size, "local": 0.5, "projection": "greedy"}
     raise InputError(f"The paper evaluates with prbcd and lrbcd; it has no settings for {attack!r}.")
+
+
+def classifier_settings(classifier: str, dataset: str) -> dict[str, Any]:
+    """Return the hyper-parameters in which the paper differs from a classifier's defaults on a dataset.
+
+    >>> classifier_settings("gcn", "ogbn-arxiv")["num_layers"], classifier_settings("gcn", "cora")
+    (3, {})
+    """
+    return dict(_CLASSIFIERS.get(canonical(dataset), {}).get(canonical(classifier), {}))

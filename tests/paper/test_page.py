@@ -1,0 +1,171 @@
+"""Numbers beside the published ones, figures and the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.command_runs import invoke, refused
+from purigraph import paper
+from purigraph.paper.comparison import Comparison, comparison_table
+from purigraph.paper.experiments import Published
+from purigraph.paper.figures import draw
+from purigraph.paper.leaderboard import leaderboards
+from purigraph.runs.result_files import write_results
+
+PNG, SVG = b"\x89PNG", b"<?xml"
+
+
+def line(row: str, column: str, value: Any, **more: Any) -> dict[str, Any]:
+    values = value if isinstance(value, dict) else {"": value}
+    place = {"row": row, "column": column, "form": "published", "seed": 0, "profile": "paper", **more}
+    result = {"values": values, "num_targets": 273, **place.pop("result", {})}
+    return {**place, "config": {"dataset": "cora"}, "result": result}
+
+
+def number(ours: list[float], published: Published | None, targets: int | None = 273) -> Comparison:
+    return Comparison("r", "c", None, "paper", tuple(ours), tuple(range(len(ours))), published, True, targets)
+
+
+@pytest.mark.parametrize(
+    ("ours", "published", "differs"),
+    [
+        ([70.0, 70.2, 70.1], Published(71.9, 0.3), False),  # less than two points
+        ([70.0, 70.2, 70.1], Published(72.4, 0.3), True),
+        ([66.0, 74.0, 70.0], Published(73.0, 4.0), False),  # within two standard errors
+        ([70.0], Published(73.0), False),  # one seed and no spread: 273 nodes have one of 2.8 points
+        ([70.0], Published(77.0), True),
+        ([70.0, 71.0], None, False),
+    ],
+)
+def test_a_difference_counts_beyond_two_points_and_two_standard_errors(
+    ours: list[float], published: Published | None, differs: bool
+) -> None:
+    assert number(ours, published).differs is differs
+
+
+def test_numbers_are_grouped_over_seeds_and_the_longest_profile_counts() -> None:
+    lines = [line("GCN", "PRBCD 0.5", 0.30, seed=0), line("GCN", "PRBCD 0.5", 0.34, seed=1)]
+    lines += [line("GCN", "PRBCD 0.5", 0.50, profile="quick"), line("GCN", "PRBCD 0.1", 0.60, profile="quick")]
+    lines += [line("EvenNet", "clean", 0.8, form=None), line("GCN", "PRBCD 0.5", 0.25, form="exact")]
+    found = paper.compare(paper.load("table1"), lines)
+    assert [(one.row, one.column, one.form, one.profile, round(one.ours, 6), one.seeds) for one in found] == [
+        ("EvenNet", "clean", None, "paper", 80.0, (0,)),
+        ("GCN", "PRBCD 0.1", "published", "quick", 60.0, (0,)),
+        ("GCN", "PRBCD 0.5", "exact", "paper", 25.0, (0,)),
+        ("GCN", "PRBCD 0.5", "published", "paper", 32.0, (0, 1)),
+    ]
+    assert found[3].published == Published(29.3, 2.3)
+    text = str(comparison_table(paper.load("table1"), found))
+    assert "32.0 ± 2.8" in text
+    assert "+2.7" in text
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    place = ("profile", "row", "column", "form", "seed")
+    gae = "GPR-GAE + GCN"
+    table1 = [line(gae, "PRBCD 0.5", 0.6), line(gae, "PRBCD 0.5", 0.4, form="exact"), line("GCN", "PRBCD 0.5", 0.5)]
+    write_results(folder / "table1.jsonl", table1, place=place)
+    steps = {f"step {number}": 0.5 + number / 50 for number in range(11)}
+    write_results(
+        folder / "fig-multistep.jsonl",
+        [line(row, column, steps) for row in ("alpha 0.3", "alpha 1") for column in ("eps 0.1", "eps 0.5")],
+        place=place,
+    )
+    worst = {
+        "worst_case": {"worst": {"0.1": 0.6, "0.5": 0.39}, "strongest": {"0.1": "isolation", "0.5": "prbcd from best"}},
+        "flips": {"0.1": "a" * 64, "0.5": "b" * 64},
+        "costs": {"classifier": {"seconds": 3.0, "megabytes": 5}, "prediction": {"seconds": 0.02, "megabytes": 1}},
+    }
+    better = {**worst, "worst_case": {"worst": {"0.1": 0.7, "0.5": 0.7}, "strongest": {}}}
+    write_results(
+        folder / "defences.jsonl",
+        [
+            line(gae, "Cora", {"clean": 0.8, "certified": None, "eps 0.1": 0.6, "eps 0.5": 0.39}, result=worst),
+            line("Anchor + APPNP", "Cora", {"clean": 0.79, "certified": 0.7, "eps 0.5": 0.7}, result=better),
+        ],
+        place=place,
+    )
+    return folder
+
+
+def test_the_report_is_a_page_with_figures(results: Path, tmp_path: Path) -> None:
+    page, images = tmp_path / "docs" / "results.md", tmp_path / "docs" / "images"
+    printed = invoke("paper", "report", "--results", results, "-o", page, "--images", images)
+    assert str(images / "fig-multistep.svg") in printed
+    text = page.read_text()
+    assert "| GPR-GAE + GCN | 60.0 / 40.0 (61.3) |" in text
+    assert "| GCN | 50.0! (29.3) |" in text
+    assert "PRBCD 0.5 (exact) 40.0, worst 39.0; PRBCD 0.5 (published) 60.0, worst 39.0." in text
+    assert "![Accuracy on attacked Cora after every purification step](images/fig-multistep.png)" in text
+    assert text.index("Anchor + APPNP") < text.index("prbcd from best"), "the best defence comes first"
+    assert "`bbbbbbbbbbbb`" in text
+    assert "table2" not in text, "nothing of it was measured"
+    assert (images / "fig-multistep.png").read_bytes().startswith(PNG)
+    first = (images / "fig-multistep.svg").read_bytes()
+    assert first.startswith(SVG)
+    invoke("paper", "report", "--results", results, "-o", page, "--images", images)
+    assert (images / "fig-multistep.svg").read_bytes() == first, "the same numbers give the same figure"
+    assert page.read_text() == text
+
+
+def test_show_prints_numbers_and_json(results: Path) -> None:
+    printed = invoke("paper", "show", "table1", "--results", results)
+    assert "! 1 of 2 published numbers differ" in printed
+    assert "worst 39.0" in printed
+    found = json.loads(invoke("paper", "show", "table1", "--results", results, "--json"))
+    assert {"row", "column", "ours", "std", "seeds", "profile", "published"} <= found[0].keys()
+    assert [one["differs"] for one in found if one["row"] == "GCN"] == [True]
+    assert "Nothing of table2 was measured yet" in invoke("paper", "show", "table2", "--results", results)
+
+
+@pytest.mark.parametrize("kind", ["bars", "budgets", "coefficients", "losses", "steps"])
+def test_every_kind_of_figure_is_drawn_for_what_is_there(kind: str, tmp_path: Path) -> None:
+    (name,) = [name for name in paper.names() if (e := paper.load(name)).figure is not None and e.figure.kind == kind][
+        :1
+    ]
+    experiment = paper.load(name)
+    row, column = next(iter(experiment.rows)), next(iter(experiment.columns))
+    values: Any = {"steps": {"step 0": 0.5, "step 1": 0.6}, "coefficients": {"1,0": -0.5, "1,1": 0.5}}.get(kind, 0.5)
+    found = paper.compare(experiment, [line(row, column, values)])
+    png, svg = draw(experiment, found, tmp_path)
+    assert png.read_bytes().startswith(PNG)
+    assert svg.read_bytes().startswith(SVG)
+    assert draw(experiment, [], tmp_path) == []
+
+
+def test_the_leaderboard_leaves_smoke_out_and_marks_quick_runs() -> None:
+    worst = {"worst_case": {"worst": {"0.5": 0.4}}}
+    lines = [
+        line("A", "Cora", {"clean": 0.8, "eps 0.5": 0.4}, profile=name, result=worst) for name in ("smoke", "quick")
+    ]
+    (board,) = leaderboards(lines).values()
+    assert [row[0] for row in board.rows] == ["A (q)"]
+    assert leaderboards(lines[:1]) == {}
+
+
+def test_the_list_names_every_experiment() -> None:
+    listed = json.loads(invoke("paper", "list", "--json"))
+    assert [one["name"] for one in listed] == paper.names()
+    assert "table1" in invoke("paper", "list")
+
+
+def test_run_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PURIGRAPH_RUNS", str(tmp_path / "runs"))
+    options = ("--profile", "smoke", "--results", tmp_path / "results", "--rows", "gcn", "--columns", "clean")
+    assert "open" in invoke("paper", "run", "table1", *options, "--dry-run")
+    assert "1 of 1 cells are finished" in invoke("paper", "run", "table1", *options)
+    assert "finished" in invoke("paper", "run", "table1", *options, "--dry-run")
+    assert len(invoke("paper", "run", "table1", *options, "--seeds", "0-2", "--dry-run").splitlines()) == 3
+    found = json.loads(
+        invoke("paper", "show", "table1", "--profile", "smoke", "--results", tmp_path / "results", "--json")
+    )
+    assert [one["row"] for one in found] == ["GCN"]
+    refused("not a list of seeds", "paper", "run", "table1", "--seeds", "a")
+    refused("no profile 'fast'", "paper", "run", "table1", "--profile", "fast")
+    refused("no experiment named", "paper", "show", "table9")

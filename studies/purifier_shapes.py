@@ -23,8 +23,8 @@ from purigraph.tables import Table
 
 STUDY = "purifier-shapes"
 PAPER = (7, 128, 512)
-SHAPES = [(3, 64, 128), (3, 32, 64), (5, 32, 64), (7, 64, 128), (5, 64, 128), (2, 32, 64)]
-RATES = [0.01, 0.02]
+SHAPES = [(3, 64, 128), (3, 64, 64), (3, 32, 64), (5, 32, 64), (7, 64, 128), (2, 32, 64)]
+RATES = [0.02, 0.01]
 SMALL_TRAINING: dict[str, Any] = {"epochs": 2000, "validate_every": 10, "patience": 200}
 
 
@@ -99,7 +99,7 @@ def show(results: list[dict[str, Any]]) -> None:
 if __name__ == "__main__":
     done = []
     for seed in [int(seed) for seed in sys.argv[1:]] or [0, 1]:
-        for shape, rate in product(SHAPES, RATES):
+        for rate, shape in product(RATES, SHAPES):
             name = f"cora-{'-'.join(map(str, shape))}-{rate:g}-{seed}"
             training = {**SMALL_TRAINING, "learning_rate": rate}
             done.append(piece(STUDY, name, lambda s=seed, z=shape, t=training: fit(s, z, t)))

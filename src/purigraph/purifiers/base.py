@@ -19,12 +19,17 @@ from purigraph.graph.nodes import read_nodes
 from purigraph.memo import Identity, Memo
 from purigraph.numbers import read_integer
 from purigraph.pretrained import Pretrained, SavedComponents
+from purigraph.purifiers.check import GraphCheck, compare
 from purigraph.purifiers.edge_scorer import EdgeScorer, PairScores, weights_as_scores
 from purigraph.purifiers.neighbourhood import cut_out, neighbourhood
 from purigraph.purifiers.preset import Preset
+from purigraph.purifiers.statistics import GraphStatistics
 from purigraph.settings import Settings
 
 Self = TypeVar("Self", bound="Purifier")
+
+# Where a model's record has the statistics of its training graph.
+_STATISTICS = "statistics"
 
 
 class NoSettings(Settings):
@@ -125,6 +130,7 @@ class Purifier(Pretrained):
         # Learning takes gradients, also if it is called where they are switched off.
         with torch.inference_mode(False), torch.enable_grad():
             self._learn(data, validation, chosen, seed=seed, checkpoint=checkpoint, progress=progress)
+        self._keep_statistics(data)
         return self
 
     def _learn(
@@ -296,6 +302,45 @@ class Purifier(Pretrained):
         made = self.scorer(data)
         self._scorers.put(edge_index, made, context, self.settings)
         return made
+
+    @property
+    def suspicious_below(self) -> float:
+        """The score below which an edge counts as suspicious in statistics and reports."""
+        return 0.5
+
+    @property
+    def training_statistics(self) -> GraphStatistics | None:
+        """The statistics of the graph that `fit` was given; None if the model was saved without them."""
+        record = None if self.provenance is None else self.provenance.get(_STATISTICS)
+        return None if record is None else GraphStatistics.of_record(record)
+
+    def statistics(self, data: Data) -> GraphStatistics:
+        """Return the statistics of a graph, among them those of the scores of its edges."""
+        graph = self._read(data)[0]
+        scores = self.scorer(data).score(graph.pairs)
+        return GraphStatistics.of(data.x, graph, scores, self.suspicious_below)
+
+    def check(self, data: Data) -> GraphCheck:
+        """Compare a graph with the one that `fit` was given: degrees, features and scores.
+
+        A purifier knows only the kind of graph that it was trained on; on others, its weights mean little.
+
+        Raises:
+            NotFittedError: If the statistics of the training graph are not known.
+        """
+        known = self.training_statistics
+        if known is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} does not know the statistics of the graph that it was trained on (older "
+                "models were saved without them): fit it again, or call "
+                "compare(purifier.statistics(trusted), purifier.statistics(data)) of purigraph.purifiers.check."
+            )
+        return compare(known, self.statistics(data))
+
+    def _keep_statistics(self, data: Data) -> None:
+        """Keep the statistics of the training graph with the model."""
+        if isinstance(data, Data) and data.x is not None and self.is_fitted:
+            self.provenance = {**(self.provenance or {}), _STATISTICS: self.statistics(data).record()}
 
     @property
     def receptive_field(self) -> int | None:

@@ -274,6 +274,11 @@ class GPRGAE(Purifier):
         )
 
     @property
+    def suspicious_below(self) -> float:
+        """The threshold, if there is one, or 0.5."""
+        return 0.5 if self.threshold is None else self.threshold
+
+    @property
     def receptive_field(self) -> int:
         r"""All steps together: $T (K + 1) + 1$ hops for at most T steps of filters up to order K.
 

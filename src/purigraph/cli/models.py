@@ -46,7 +46,13 @@ def load_scene(
     else:
         check_split(graph, split)
         chosen = {"seed": as_trained("seed", seed, classifier)}
-    data = load_graph(graph, **{"split": 0, **chosen}, needs=("y", "test_mask"), device=device)
+    data = load_graph(
+        graph,
+        seed=chosen.get("seed", 0),
+        split=chosen.get("split", 0),
+        needs=("y", "test_mask"),
+        device=device,
+    )
     if not data.test_mask.any():
         raise InputError(
             f"{graph} has no test nodes to attack: its test_mask is False everywhere (see docs/graph-files.md)."

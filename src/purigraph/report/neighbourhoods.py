@@ -103,7 +103,7 @@ def _picture(audit: Audit, edge: int) -> Picture:
     at = layout(len(nodes), list(links)).tolist()
     drawn = [DrawnNode(audit.ids[node], at[k][0], at[k][1], k < 2) for k, node in enumerate(nodes)]
     edges = [
-        DrawnEdge(*at[a], *at[b], float(score[one]), bool(audit.suspicious[one]), one == edge)
+        DrawnEdge(at[a][0], at[a][1], at[b][0], at[b][1], float(score[one]), bool(audit.suspicious[one]), one == edge)
         for (a, b), one in links.items()
     ]
     edges.sort(key=lambda one: (one.main, one.suspicious))

@@ -159,7 +159,7 @@ def open_graph(
     try:
         return DatasetDocument.load(graph, seed)
     except UnknownNameError as error:
-        raise DatasetError(f"{error} Or pass the path of a graph file (docs/files.md).") from None
+        raise DatasetError(f"{error} Or pass the path of a graph file (.npz, .csv, ...; see docs/files.md).") from None
 
 
 def _trusted(path: str) -> Trusted:

@@ -163,7 +163,7 @@ def open_graph(
 
 
 def _trusted(path: str) -> Trusted:
-    document = read_graph_file(path)
+    document = read_graph_file(path, bare=True)
     data = None if document.layout.kind == "structural" else document.data()
     return Trusted(document.graph, document.ids, data)
 
@@ -173,7 +173,7 @@ def _listed_edges(path: str, document: GraphDocument) -> Tensor:
     with open_regular(path) as file:
         if not file.read(1):
             return torch.zeros(2, 0, dtype=torch.int64)  # nothing is listed
-    listed = read_graph_file(path)
+    listed = read_graph_file(path, bare=True)
     position = torch.from_numpy(document.ids.positions(listed.ids.names()))
     return position[listed.graph.pairs]
 

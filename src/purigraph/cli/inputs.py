@@ -72,7 +72,7 @@ def load_document(
         try:
             return datasets.load(graph, seed=seed).to(device), None
         except UnknownNameError as error:
-            raise DatasetError(f"{error} Or pass the path of a graph file (.npz, .csv, ...; see docs/files.md).") from None
+            raise DatasetError(f"{error} Or pass the path of a graph file (.npz, .csv, ...: docs/files.md).") from None
     document = read_graph_file(graph, features)
     data = document.both_ways()
     missing = [name for name in needs if name not in data]

@@ -46,7 +46,14 @@ class PyGFile(GraphDocument):
     suffixes: ClassVar[tuple[str, ...]] = (".pt", ".pth")
 
     @classmethod
-    def read(cls, path: Path, features: str | Path | None = None, expected: FeatureLayout | None = None) -> PyGFile:
+    def read(
+        cls,
+        path: Path,
+        features: str | Path | None = None,
+        expected: FeatureLayout | None = None,
+        *,
+        bare: bool = False,
+    ) -> PyGFile:
         """Read a `.pt` file, with PyTorch's restricted unpickler (`weights_only`).
 
         Raises:

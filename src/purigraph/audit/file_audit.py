@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from purigraph import anchors, classifiers, purifiers
 from purigraph.audit.auditing import Audit, Trusted, audit
 from purigraph.audit.dataset_documents import DatasetDocument
+from purigraph.devices import check_device
 from purigraph.errors import DatasetError, InputError, NotFittedError, UnknownNameError
 from purigraph.files import atomic_path
 from purigraph.graph import read_data
@@ -122,6 +123,7 @@ def audit_file(request: Request) -> FileAudit:
         PurigraphError: If a file can't be read or the options don't fit; nothing is written in any case.
     """
     started = time.monotonic()
+    check_device(request.device)
     purifier = _load_purifier(request).to(request.device)
     expected = FeatureLayout.of_record((purifier.provenance or {}).get("features"))
     document = open_graph(request.graph, request.features, expected, seed=request.seed)

@@ -193,6 +193,9 @@ def _model(place: str, folder: Path) -> dict[str, Any]:
 def _compare_file(name: str, place: Path, entry: Mapping[str, Any]) -> tuple[str, bool, str]:
     if not place.is_file():
         return name, False, f"{place} is not there."
+    size = place.stat().st_size
+    if size != entry.get("bytes"):
+        return name, False, f"{place} is not what it was: it has {size:,} bytes, not {entry.get('bytes')}."
     if sha256(place) == entry.get("sha256"):
         return name, True, f"{place} is what it was."
     return name, False, f"{place} is not what it was: its SHA-256 differs."

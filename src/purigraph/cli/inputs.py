@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from purigraph.devices import check_device
 from purigraph.errors import DatasetError, InputError, UnknownNameError
 from purigraph.settings import what_was_meant
 
@@ -88,22 +89,6 @@ def check_split(graph: str, split: int | None) -> None:
     """Raise `InputError` if a split is given for a graph without numbered splits."""
     if split is not None and not is_file(graph):
         raise InputError(f"--split selects a split of a graph file; the split of {graph} is selected by --seed.")
-
-
-def check_device(device: str) -> str:
-    """Raise `InputError` if a device is not available."""
-    import torch
-
-    try:
-        # The device `meta` has shapes but no values, so it fails here too.
-        torch.zeros(1, device=device).add(1).item()
-    except NotImplementedError:  # its message lists all backends, over many lines
-        reason = "this machine, or this build of PyTorch, does not support it. cpu always works."
-    except (RuntimeError, AssertionError, ValueError, TypeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-    else:
-        return device
-    raise InputError(f"Device {device!r} can't be used here: {reason}")
 
 
 def read_settings(given: list[str] | None, **options: Any) -> dict[str, Any]:

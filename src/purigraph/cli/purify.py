@@ -132,14 +132,11 @@ def run(
 def _receipt_place(output: Path, receipt: Path | None) -> Path | None:
     """Return where the receipt goes; None for an output that is no file, such as a pipe, unless a place is given."""
     from purigraph.audit.receipt import receipt_path
+    from purigraph.files import is_stream
 
     if receipt is not None:
         return receipt
-    try:
-        is_stream = output.exists() and not output.is_file()
-    except (OSError, ValueError):
-        is_stream = False
-    return None if is_stream or str(output).startswith("/dev/") or not output.name else receipt_path(output)
+    return None if is_stream(output) or not output.name else receipt_path(output)
 
 
 def _summary(

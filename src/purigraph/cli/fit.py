@@ -8,7 +8,6 @@ import typer
 
 from purigraph.cli.fit_anchor import fit_anchor
 from purigraph.cli.inputs import (
-    check_device,
     check_names,
     check_split,
     graph_file,
@@ -28,6 +27,7 @@ from purigraph.cli.options import (
     SplitOption,
 )
 from purigraph.cli.outputs import check_output, keep_result, print_json
+from purigraph.devices import check_device
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

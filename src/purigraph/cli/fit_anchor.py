@@ -29,7 +29,8 @@ def fit_anchor(
     """
     from purigraph import anchors, classifiers
     from purigraph.anchors.anchor import AnchorFitSettings
-    from purigraph.cli.inputs import check_device, check_names, is_file
+    from purigraph.cli.inputs import check_names, is_file
+    from purigraph.devices import check_device
     from purigraph.graph.splits import MASKS, inductive_split
 
     if classifier is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from purigraph.cli.inputs import check_device, check_split, is_file, load_graph
+from purigraph.cli.inputs import check_split, is_file, load_graph
+from purigraph.devices import check_device
 from purigraph.errors import InputError
 
 if TYPE_CHECKING:

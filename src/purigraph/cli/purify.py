@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from purigraph.cli.inputs import check_device, graph_file, read_settings
+from purigraph.cli.inputs import graph_file, read_settings
 from purigraph.cli.options import (
     AnchorOption,
     DeviceOption,
@@ -18,6 +18,7 @@ from purigraph.cli.options import (
     SetOption,
 )
 from purigraph.cli.outputs import PAGE, RECEIPT, check_output, output_kind, print_json
+from purigraph.devices import check_device
 
 if TYPE_CHECKING:
     from purigraph.audit import FileAudit

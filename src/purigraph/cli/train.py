@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from purigraph.cli.inputs import (
-    check_device,
     check_names,
     check_split,
     graph_file,
@@ -26,6 +25,7 @@ from purigraph.cli.options import (
     SplitOption,
 )
 from purigraph.cli.outputs import check_output, keep_result, print_json
+from purigraph.devices import check_device
 
 NAME = "train"
 HELP = "Train a classifier on the labelled nodes of a graph and save it to a folder."

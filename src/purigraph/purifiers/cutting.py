@@ -53,8 +53,8 @@ class Decision:
         """Return a summary."""
         spared = {
             "may never be cut": self.never_cut,
-            f"hold a node at {self.rules.min_degree} edges": self.by_degree,
-            f"are beyond {100 * self.rules.max_cut:g} % of all edges": self.by_share,
+            f"stay as a node would have fewer than {self.rules.min_degree} left": self.by_degree,
+            f"stay as {100 * self.rules.max_cut:.3g} % of all edges are cut already": self.by_share,
         }
         reasons = ", ".join(f"{number:,} {why}" for why, number in spared.items() if number)
         text = f"{self.cut:,} of {len(self.keep):,} edges with a weight below {self.rules.threshold:.4g} are cut"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 WIDTH, HEIGHT = 640.0, 260.0
-LEFT, RIGHT, TOP, BOTTOM = 56.0, 14.0, 14.0, 42.0
+LEFT, RIGHT, TOP, BOTTOM = 72.0, 16.0, 16.0, 48.0
 _BINS = 40
 
 

@@ -24,8 +24,8 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("the output should have been checked before")
 
-    monkeypatch.setattr(cli.train, "load_graph", fail)
-    monkeypatch.setattr(cli.fit, "load_document", fail)
+    for command in (cli.fit, cli.train):
+        monkeypatch.setattr(command, "load_document", fail)
     monkeypatch.setattr("purigraph.audit.audit_file", fail)
     for command in (cli.attack, cli.evaluate):
         monkeypatch.setattr(command, "load_victim", fail)

@@ -298,3 +298,19 @@ def test_the_demo_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "demo-report.html" in invoke("demo")
     assert re.search("falls from 80.0 %", Path("demo-report.html").read_text())
     assert json.loads(invoke("demo", "--json", "--report", "other.html"))["report"] == "other.html"
+
+
+def test_classifiers_take_features_from_a_file_too(own: Own, tmp_path: Path) -> None:
+    """Of a file that has labels and a split, but no features."""
+    data, role = communities(80), torch.arange(80) % 4
+    features = tmp_path / "x.npy"
+    np.save(features, data.x.numpy())
+    bare = Data(edge_index=data.edge_index, y=data.y, num_nodes=80)
+    bare.train_mask, bare.val_mask, bare.test_mask = role == 0, role == 1, role == 2
+    torch.save(bare, tmp_path / "bare.pt")
+    gcn = tmp_path / "gcn"
+    invoke("train", tmp_path / "bare.pt", "--features", features, "-o", gcn, "--epochs", 2)
+    words = ["evaluate", tmp_path / "bare.pt", "-c", gcn, "-a", "dice", "--epsilon", 0.1]
+    assert "accuracy" in invoke(*words, "--features", features).lower()
+    refused("fitted to some", *words)
+    refused("has no y", "train", own.today, "--features", own.features, "-o", tmp_path / "no")

@@ -120,7 +120,7 @@ class Audit:
         if self.rewired is not None:
             return self.rewired
         keep = self.keep
-        return self.graph.with_weight(self.weight if keep is None else self.weight * keep.to(self.weight.dtype))
+        return self.graph.with_weight(self.weight if keep is None else self.weight * keep.to(self.weight))
 
 
 def audit(

@@ -35,6 +35,7 @@ def load_graph(
     graph: str,
     *,
     features: str | None = None,
+    expected: object = None,
     seed: int = 0,
     split: int | None = None,
     needs: Sequence[str] = (),
@@ -45,18 +46,22 @@ def load_graph(
     Args:
         graph: The path or name of the graph.
         features: The path of a file with its features.
+        expected: What a model's record says about the features that it was fitted to (see `FeatureLayout`).
         seed: The seed of the split of a dataset.
         split: The index of the split of a file; None leaves (N, S) masks unchanged.
         needs: The labels and masks that the command needs; datasets have all of them.
         device: The device to load to.
     """
-    return load_document(graph, features=features, seed=seed, split=split, needs=needs, device=device)[0]
+    return load_document(
+        graph, features=features, expected=expected, seed=seed, split=split, needs=needs, device=device
+    )[0]
 
 
 def load_document(
     graph: str,
     *,
     features: str | None = None,
+    expected: object = None,
     seed: int = 0,
     split: int | None = None,
     needs: Sequence[str] = (),
@@ -64,7 +69,7 @@ def load_document(
 ) -> tuple[Data, GraphDocument | None]:
     """Load a graph as `load_graph` does, and return the document that it was read from too; None for a dataset."""
     from purigraph import datasets
-    from purigraph.graph.file_formats import read_graph_file
+    from purigraph.graph.file_formats import FeatureLayout, read_graph_file
 
     check_device(device)
     if not is_file(graph):
@@ -74,7 +79,7 @@ def load_document(
             return datasets.load(graph, seed=seed).to(device), None
         except UnknownNameError as error:
             raise DatasetError(f"{error} Or pass the path of a graph file (.npz, .csv, ...: docs/files.md).") from None
-    document = read_graph_file(graph, features)
+    document = read_graph_file(graph, features, FeatureLayout.of_record(expected))
     data = document.both_ways()
     missing = [name for name in needs if name not in data]
     if missing:

@@ -31,7 +31,13 @@ def load_victim(
 
 
 def load_scene(
-    graph: str, classifier: Classifier, *, seed: int | None, split: int | None, device: str
+    graph: str,
+    classifier: Classifier,
+    *,
+    features: str | None = None,
+    seed: int | None,
+    split: int | None,
+    device: str,
 ) -> tuple[Data, dict[str, int]]:
     """Return the graph with its labels and test nodes, and how its split was selected.
 
@@ -49,6 +55,8 @@ def load_scene(
         chosen = {"seed": as_trained("seed", seed, classifier)}
     data = load_graph(
         graph,
+        features=features,
+        expected=(classifier.provenance or {}).get("features"),
         seed=chosen.get("seed", 0),
         split=chosen.get("split", 0),
         needs=("y", "test_mask"),

@@ -48,6 +48,10 @@ class NotFittedError(PurigraphError, RuntimeError):
     """A component is used before `fit` or `from_pretrained`."""
 
 
+class MismatchError(PurigraphError, ValueError):
+    """A purification can't be repeated, or its files are not what its receipt says."""
+
+
 class UnsupportedModelError(PurigraphError, TypeError):
     """A classifier can't be protected as it is: the message says why and what to do."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, overload
@@ -24,6 +24,9 @@ from purigraph.purifiers.edge_scorer import EdgeScorer, PairScores, weights_as_s
 from purigraph.purifiers.neighbourhood import cut_out, neighbourhood
 from purigraph.purifiers.preset import Preset
 from purigraph.purifiers.statistics import GraphStatistics
+from purigraph.purifiers.calibration import Calibration, calibrate
+from purigraph.purifiers.evidence import Evidence
+from purigraph.purifiers.explanation import Explanation, explain_edges
 from purigraph.settings import Settings
 
 Self = TypeVar("Self", bound="Purifier")
@@ -379,6 +382,49 @@ class Purifier(Pretrained):
     def traced(self, x: Tensor, graph: PairGraph) -> tuple[PairGraph, Any]:
         """Return the purified graph and how its purification went; by default there is nothing to tell, None."""
         return self.purify(x, graph), None
+
+    def evidence(self, x: Tensor, graph: PairGraph) -> Evidence:
+        """Return the purified graph with all that led to it, step by step; by default, the weights before and after."""
+        return Evidence.of(graph, self.purify(x, graph))
+
+    def explain(self, data: Data, ids: Sequence[object] | None = None) -> Explanation:
+        """Purify a graph and return why every edge got its weight: a table with a row per edge.
+
+        Per edge: the weight at each step, the scores of both directions (where the purifier has them), its rank, the
+        similarity of the two nodes' features, their common neighbours and degrees.
+
+        Args:
+            data: x, edge_index and, optionally, edge_weight.
+            ids: N names of the nodes. Default: their numbers.
+        """
+        graph = self._read(data)[0]
+        if ids is not None and len(ids) != graph.num_nodes:
+            raise InputError(f"ids has {len(ids)} entries, but the graph has {graph.num_nodes} nodes.")
+        with torch.no_grad():
+            evidence = self.evidence(data.x, graph)
+        return explain_edges(data.x, graph, evidence, (lambda node: node) if ids is None else ids.__getitem__)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Return the thresholds by false-positive rate that `fit` measured on held-out edges; None if it did not."""
+        return Calibration.of_record((self.provenance or {}).get("calibration"))
+
+    def suggest_threshold(self, false_positive_rate: float = 0.01, data: Data | None = None, *, seed: int = 0) -> float:
+        """Return the weight below which at most this share of true edges should lie.
+
+        Args:
+            false_positive_rate: The share of true edges that may be lost.
+            data: A trusted graph to measure on (see `calibration.calibrate`). Default: what `fit` measured on the
+                held-out edges of its validation sets.
+            seed: The seed of the edges that are injected into `data`.
+        """
+        found = self.calibration if data is None else calibrate(self, data, seed=seed)
+        if found is None:
+            raise InputError(
+                f"This {type(self).__name__} has no calibration of its own: pass a trusted graph as data to measure a "
+                "threshold on."
+            )
+        return found.threshold(false_positive_rate)
 
     def purify_data(self, data: Data) -> tuple[Data, Any]:
         """Return a new `Data` with purified weights, as calling the purifier does, and how it went (see `traced`)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,6 +118,11 @@ class Training:
         return FitReport(
             self.best_epoch, self.best_auc, self.best_ap, self.epochs_run, self.seed, self.settings, keeper.seconds
         )
+
+    @property
+    def validation_sets(self) -> Sequence[_ValidationSet]:
+        """Return the perturbed graphs that the best epoch was chosen on."""
+        return self.task.validation_sets
 
     @property
     def finished(self) -> bool:

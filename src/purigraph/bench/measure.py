@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 import torch
 
 
-
 def by_turns(sides: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
     """Return the median seconds of every side; they run in turns, under equal conditions, after a warm-up round."""
     for work in sides.values():

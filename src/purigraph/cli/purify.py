@@ -10,6 +10,15 @@ import typer
 from purigraph.cli.inputs import check_device, graph_file, is_file, load_graph, read_settings
 from purigraph.cli.options import DeviceOption, GraphArgument, JsonOption, SetOption
 from purigraph.cli.outputs import GRAPH_FILE, check_output, print_json
+from purigraph.cli.ranks import (
+    AddressOption,
+    EngineOption,
+    MachinesOption,
+    WorkersOption,
+    is_parts,
+    purify_data_over_ranks,
+    purify_parts,
+)
 from purigraph.errors import InputError, NotFittedError
 
 if TYPE_CHECKING:
@@ -30,10 +39,16 @@ def run(
     purifier: Annotated[
         str, typer.Option("--purifier", "-m", help="The folder of a purifier (`purigraph fit`), or hf://owner/name.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .npz file to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The .npz file to write; a folder for a graph in parts.")
+    ],
     threshold: Annotated[
         float | None, typer.Option(min=0, max=1, help="Remove edges below this weight instead of writing weights.")
     ] = None,
+    engine: EngineOption = None,
+    workers: WorkersOption = 2,
+    address: AddressOption = None,
+    machines: MachinesOption = 1,
     settings: SetOption = None,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
@@ -44,6 +59,14 @@ def run(
     from purigraph.graph import read_data
     from purigraph.graph.npz import GraphFile, save_npz
 
+    backend = "gloo" if device == "cpu" else "nccl"
+    ranks = {"engine": engine, "workers": workers, "address": address, "machines": machines, "backend": backend}
+    if is_parts(graph):
+        check_output(output, "--output", folder=True, apart_from=[graph, purifier])
+        purify_parts(
+            graph, _load(purifier, read_settings(settings)), output, ranks, threshold=threshold, as_json=as_json
+        )
+        return
     check_output(output, "--output", suffix=".npz", kind=GRAPH_FILE, apart_from=[graph_file(graph), purifier])
     check_device(device)
     purify = _load(purifier, read_settings(settings)).to(device)
@@ -51,8 +74,11 @@ def run(
     data = load_graph(graph, device=device) if file is None else file.data().to(device)
     before = read_data(data)[0]
 
-    with torch.no_grad():
-        purified, trace = purify.purify_data(data)
+    if engine is None:
+        with torch.no_grad():
+            purified, trace = purify.purify_data(data)
+    else:
+        purified, trace = purify_data_over_ranks(purify, data, output, ranks)
     after, entries = read_data(purified)
     below = after.weight < (DOUBTFUL if threshold is None else threshold)
     removed = 0 if threshold is None else int(below.sum())

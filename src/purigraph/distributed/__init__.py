@@ -1,8 +1,8 @@
 """One graph over many processes or machines, for graphs that one machine can't hold.
 
 The graph is split by rows: every rank holds the edges of its own nodes and what is computed for them, and the ranks
-exchange what their edges need, on `torch.distributed`. `purify` starts the ranks, by `torchrun` or on Ray, and gives the
-weights that one process would give; `fit` trains a purifier. See docs/distributed.md.
+exchange what their edges need, on `torch.distributed`. `purify` starts the ranks, by `torchrun` or on Ray, and gives
+the weights that one process would give; `fit` trains a purifier. See docs/distributed.md.
 """
 
 from purigraph.distributed.cost import StepCost, step_cost

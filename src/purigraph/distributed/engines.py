@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -89,9 +90,7 @@ def run_ray(job: Job, ranks: Ranks, watch: Watch) -> None:
         job.save()
         actors += [actor.remote() for _ in range(ranks.workers)]
         address = ray.get(actors[0].free_address.remote(), timeout=ranks.timeout)
-        running = {
-            one.run.remote(str(job.path), rank, ranks.workers, address): rank for rank, one in enumerate(actors)
-        }
+        running = {one.run.remote(str(job.path), rank, ranks.workers, address): rank for rank, one in enumerate(actors)}
         while running:
             done, _ = ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN)
             for one in done:
@@ -100,7 +99,7 @@ def run_ray(job: Job, ranks: Ranks, watch: Watch) -> None:
             watch()
     except ray.exceptions.GetTimeoutError:
         raise InputError(
-            f"Ray could not start {ranks.workers} ranks within {ranks.timeout:.0f} s: the cluster has too few free CPUs."
+            f"Ray could not start {ranks.workers} ranks within {ranks.timeout:.0f} s: it has too few free CPUs."
         ) from None
     finally:
         for one in actors:
@@ -120,6 +119,7 @@ def _check(ray: Any, result: Any, rank: int, job: Job) -> None:
 
 
 def _start(ray: Any, ranks: Ranks) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
     if ranks.address is not None:
         ray.init(address=ranks.address, **options)

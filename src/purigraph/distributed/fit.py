@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from purigraph.distributed.engines import engines
-from purigraph.distributed.watching import Watcher
 from purigraph.distributed.job import Job
 from purigraph.distributed.parts import GraphParts
 from purigraph.distributed.ranks import Ranks
 from purigraph.distributed.subgraphs import BatchSettings
 from purigraph.distributed.training import CURVE
+from purigraph.distributed.watching import Watcher
 from purigraph.errors import InputError
 from purigraph.files import read_json
 from purigraph.numbers import read_seed

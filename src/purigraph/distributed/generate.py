@@ -61,4 +61,5 @@ def _draw(low: int, high: int, count: int, num_nodes: int, near: float, generato
         is_near = torch.rand(count, generator=generator) < near
         reach = torch.where(is_near, reach.clamp(max=max(num_nodes // 1000, 1)), reach)
     j = i + 1 + (torch.rand(count, generator=generator, dtype=torch.float64) * reach).long()
-    return torch.unique(i * num_nodes + j.clamp_(max=num_nodes - 1))
+    codes: Tensor = torch.unique(i * num_nodes + j.clamp_(max=num_nodes - 1))
+    return codes

@@ -114,8 +114,13 @@ def joined(
         backend: "gloo" for CPUs, or "nccl" for one GPU per rank.
         timeout: The number of seconds after which a rank that does not answer is given up.
     """
-    given = {} if rank is None or size is None else {"rank": rank, "world_size": size}
-    dist.init_process_group(backend, init_method=address or "env://", timeout=timedelta(seconds=timeout), **given)
+    dist.init_process_group(
+        backend,
+        init_method=address or "env://",
+        timeout=timedelta(seconds=timeout),
+        rank=-1 if rank is None else rank,
+        world_size=-1 if size is None else size,
+    )
     try:
         device = "cpu" if backend == "gloo" else f"cuda:{dist.get_node_local_rank(fallback_rank=0)}"
         yield Group(dist.get_rank(), dist.get_world_size(), device)

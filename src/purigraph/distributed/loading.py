@@ -99,9 +99,7 @@ def _send_to_owners(
     return torch.cat(received), torch.cat(weights) if weight is not None else None
 
 
-def _unique(
-    keys: Tensor, weight: Tensor | None, start: int, parts: GraphParts, group: Group
-) -> tuple[Tensor, Tensor]:
+def _unique(keys: Tensor, weight: Tensor | None, start: int, parts: GraphParts, group: Group) -> tuple[Tensor, Tensor]:
     """Return the sorted codes i' N + j of the entries, each once, and their weights; check how they were listed."""
     if weight is None:
         keys = keys.sort().values

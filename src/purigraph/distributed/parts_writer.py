@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from purigraph.distributed.parts import MANIFEST, GraphParts, Part, parquet, part_of
 from purigraph.distributed.partition import locality_order
+from purigraph.distributed.parts import MANIFEST, GraphParts, Part, parquet, part_of
 from purigraph.errors import InputError
 from purigraph.files import atomic_path
 from purigraph.graph import PairGraph, as_pair_graph

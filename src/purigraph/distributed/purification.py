@@ -1,4 +1,4 @@
-r"""The convergent multi-step update over ranks, as `purigraph.purifiers.gpr_gae.purification` does it in one process."""
+"""The convergent multi-step update over ranks; `purigraph.purifiers.gpr_gae.purification` is that of one process."""
 
 from __future__ import annotations
 
@@ -144,15 +144,13 @@ def _relative_change(predicted: Tensor, weight: Tensor, group: Group) -> float:
     sums = torch.zeros(2, dtype=torch.float64)
     for new, old in zip(predicted.split(1 << 20), weight.split(1 << 20), strict=True):
         sums += torch.stack([(new - old).double().square().sum(), old.double().square().sum()])
-    change, size = group.total(sums.to(group.device)).sqrt().tolist()
+    change, size = (float(one) for one in group.total(sums.to(group.device)).sqrt())
     if size > 0:
         return change / size
     return float("inf") if change > 0 else 0.0
 
 
-def _result(
-    block: RowBlock, upper: Tensor, weight: Tensor, names: Tensor | None, group: Group
-) -> dict[str, Tensor]:
+def _result(block: RowBlock, upper: Tensor, weight: Tensor, names: Tensor | None, group: Group) -> dict[str, Tensor]:
     """Return the pairs that this rank owns by their lower ends, by the names of the nodes, and their weights."""
     if names is None:
         own, halo = torch.arange(block.start, block.start + block.num_own), block.halo
@@ -195,7 +193,8 @@ def _finish(
 def _gathered(report: RankReport, group: Group) -> list[RankReport]:
     kinds = {name: type(value) for name, value in asdict(report).items()}
     rows = group.gather(torch.tensor(list(asdict(report).values()), dtype=torch.float64)).tolist()
-    return [RankReport(**{name: kind(value) for (name, kind), value in zip(kinds.items(), row)}) for row in rows]
+    typed = [{name: kinds[name](value) for name, value in zip(kinds, row, strict=True)} for row in rows]
+    return [RankReport(**one) for one in typed]
 
 
 def _memory(measure: Any) -> float:

@@ -9,12 +9,12 @@ from typing import Any
 
 from purigraph._version import __version__
 from purigraph.distributed.engines import engines
-from purigraph.distributed.watching import Watcher
 from purigraph.distributed.job import Job
 from purigraph.distributed.parts import GraphParts
 from purigraph.distributed.purification import CHUNK, RankReport, as_gpr_gae
 from purigraph.distributed.ranks import Ranks
 from purigraph.distributed.run_folder import RunFolder, read_change
+from purigraph.distributed.watching import Watcher
 from purigraph.errors import InputError, RankLostError
 from purigraph.fingerprint import fingerprint
 from purigraph.progress import progress as show_progress

@@ -129,7 +129,9 @@ class RunFolder:
     def _document(self) -> dict[str, Any]:
         document = read_json(self.folder / "run.json")
         if not isinstance(document, dict) or document.get("format") != RUN_FORMAT:
-            raise InputError(f"{self.folder / 'run.json'} is not that of a purification over ranks: choose another folder.")
+            raise InputError(
+                f"{self.folder / 'run.json'} is not that of a purification over ranks: choose another folder."
+            )
         return document
 
     def _step(self, step: int) -> Path:

@@ -1,8 +1,8 @@
 r"""Mini-batches of a graph over ranks: subgraphs around random nodes, the same whatever the number of ranks.
 
 A batch starts at random nodes and takes in some of their neighbours, then some of theirs; it is the subgraph that these
-nodes induce. Which neighbours are taken depends on a hash of the edge, so every rank can choose for its own rows and all
-arrive at the same batch. Rows and edges are then sent to the rank that trains on it.
+nodes induce. Which neighbours are taken depends on a hash of the edge, so every rank can choose for its own rows and
+all arrive at the same batch. Rows and edges are then sent to the rank that trains on it.
 """
 
 from __future__ import annotations

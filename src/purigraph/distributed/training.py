@@ -1,8 +1,8 @@
 """Data-parallel training of GPR-GAE over ranks: every epoch is one step of Adam on several subgraphs.
 
 The subgraphs of an epoch are spread over the ranks and their gradients are averaged by an all-reduce. What is random
-depends on the seed, the epoch and the number of the subgraph, not on the ranks: with another number of ranks, the losses
-are the same up to rounding.
+depends on the seed, the epoch and the number of the subgraph, not on the ranks: with another number of ranks, the
+losses are the same up to rounding.
 """
 
 from __future__ import annotations
@@ -179,7 +179,9 @@ class DistributedTraining:
             scores += torch.tensor([*ranking_scores(original, probability[~perturbed.is_original]), 1.0])
         auc, ap, number = self._group.total(scores.to(self._group.device)).tolist()
         if number == 0:
-            raise InputError("No edge touches a validation node: hold out more nodes (holdout=...), or take more roots.")
+            raise InputError(
+                "No edge touches a validation node: hold out more nodes (holdout=...), or take more roots."
+            )
         auc, ap = auc / number, ap / number
         if self.best_epoch == 0 or auc + ap > self.auc + self.ap:
             self.auc, self.ap, self.best_epoch = auc, ap, len(self.losses)
@@ -242,9 +244,7 @@ class DistributedTraining:
         injection = min(settings.injection, num_non_edges(graph) / graph.num_pairs)
         perturbed = perturb(graph, injection, settings.masking, settings.reweighting, generator)
         whole = settings.replace(batch_ratio=None)
-        return training_loss(
-            self.links.trainable(), Features(subgraph.x), perturbed, whole, self._dropout, generator
-        )
+        return training_loss(self.links.trainable(), Features(subgraph.x), perturbed, whole, self._dropout, generator)
 
     def _all_reduce(self, total: Tensor, count: int) -> float:
         """Average the gradients over all subgraphs of all ranks, in place, and return their mean loss."""

@@ -19,6 +19,7 @@ class Watcher:
         self._latest, self._report, self._seen = latest, report, 0
 
     def __call__(self) -> None:
+        """Look, and report what is new."""
         done, figures = self._latest()
         if done > self._seen:
             self._seen = done

@@ -10,7 +10,8 @@ import torch
 from purigraph.distributed.group import Group, joined
 from purigraph.distributed.job import Job
 from purigraph.distributed.purification import as_gpr_gae, purify_rank
-from purigraph.distributed.training import BatchSettings, fit_rank
+from purigraph.distributed.subgraphs import BatchSettings
+from purigraph.distributed.training import fit_rank
 from purigraph.errors import InputError, PurigraphError
 from purigraph.purifiers import GPRGAE
 from purigraph.purifiers.gpr_gae import FitSettings

@@ -132,5 +132,5 @@ def _unique(keys: Tensor, weight: Tensor | None, start: int, parts: GraphParts, 
 def _refuse(wrong: Tensor, keys: Tensor, start: int, parts: GraphParts, what: str) -> None:
     if wrong.any():
         code = int(keys[int(wrong.nonzero()[0])]) >> 1
-        pair = [code // parts.num_nodes + start, code % parts.num_nodes]
+        pair = sorted([code // parts.num_nodes + start, code % parts.num_nodes])
         raise GraphError(f"{parts.folder}: edge {pair} {what}.")

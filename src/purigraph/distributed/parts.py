@@ -96,7 +96,7 @@ class GraphParts:
         folder = Path(folder)
         if not (folder / MANIFEST).is_file():
             raise GraphError(
-                f"{folder} has no {MANIFEST}: write a graph there with purigraph.distributed.write_parts(data, folder), or "
+                f"{folder} has no {MANIFEST}: write a graph with purigraph.distributed.write_parts(data, folder), or "
                 "describe Parquet files that are there already with purigraph.distributed.describe_parts(folder)."
             )
         document = read_json(folder / MANIFEST)

@@ -67,6 +67,7 @@ TASKS = {"purify": _purify, "fit": _fit}
 def _return_memory() -> None:
     """Let Arrow give memory back as soon as a file is read: its own pools keep it for the next one."""
     import pyarrow
+    import pyarrow.parquet
 
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
 

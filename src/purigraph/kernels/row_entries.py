@@ -15,6 +15,7 @@ from torch.nn import functional
 from purigraph.kernels import compiled, threads
 from purigraph.kernels.compiled import array
 from purigraph.kernels.csr import Pattern
+from purigraph.kernels.prefetch import AHEAD, LINE, prefetch
 
 # The PyTorch version of the scores processes this many elements of entries x channels at a time.
 _CHUNK_ELEMENTS = 1 << 22
@@ -88,9 +89,13 @@ def _add_scores(
 ) -> None:  # pragma: no cover - compiled
     channels = len(weight)
     zero, one = compiled.zero_and_one(weight)
+    last = rowptr[stop] - 1
     for i in range(start, stop):
         p = codes[i, first : first + channels]
         for e in range(rowptr[i], rowptr[i + 1]):
+            ahead = col[min(e + AHEAD, last)]
+            for z in range(0, channels, LINE):
+                prefetch(q, ahead, z)
             other = q[col[e]]
             total = zero
             for z in range(channels):

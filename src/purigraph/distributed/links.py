@@ -8,6 +8,7 @@ What exists at a time is the codes (n, 2 Z2), the hops of one chunk (K+1, n, c) 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -16,14 +17,14 @@ from torch.nn import functional
 
 from purigraph.distributed.group import Group
 from purigraph.distributed.parts import GraphParts
-from purigraph.distributed.row_block import RowBlock
+from purigraph.distributed.row_block import RowBlock, build_row_block
 from purigraph.errors import InputError
 from purigraph.graph import inverse_sqrt
 from purigraph.kernels import Features, buffers
 from purigraph.kernels.node_codes import add_node_codes
 from purigraph.kernels.products import product_into
 from purigraph.kernels.row_entries import add_row_scores, row_sums, scaled
-from purigraph.purifiers.gpr_gae.links import LinkMap
+from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 
 
 class RowLinks:
@@ -41,6 +42,11 @@ class RowLinks:
         if chunk < 1:
             raise InputError(f"chunk must be at least 1, not {chunk}.")
         self._links, self._block, self._h, self._group, self._chunk = links, block, h, group, chunk
+        widest = min(chunk, max(h.shape[1], len(links.score_weight)))
+        self._columns = _Scratch(block.num_columns * widest, h)
+        self._sent = _Scratch(len(block.sent) * widest, h)
+        powers = len(links.gamma) if links.second is None else 2
+        self._powers = _Scratch(powers * block.num_own * min(chunk, h.shape[1]), h)
 
     @torch.no_grad()
     def predict(self, weight: Tensor) -> Tensor:
@@ -60,8 +66,7 @@ class RowLinks:
         block, loops = self._block, self._links.self_loops
         degree = row_sums(block.pattern, weight)
         scale = inverse_sqrt(degree + 1 if loops else degree)
-        every = scale.new_empty(block.num_columns, 1)
-        block.gather(scale.unsqueeze(1), every, self._group)
+        every = self._gather(scale.unsqueeze(1))
         return scaled(block.pattern, weight, scale, every.squeeze(1)), scale * scale if loops else None
 
     def _codes(self, value: Tensor, diagonal: Tensor | None) -> Tensor:
@@ -79,19 +84,21 @@ class RowLinks:
             if links.second is not None:
                 hops = hops[1:]
             add_node_codes(codes, hops, links.gamma, weight[:, columns].reshape(-1, codes.shape[1]))
-            del hops
         return codes
 
     def _hops(self, h: Tensor, value: Tensor, diagonal: Tensor | None, powers: int) -> Tensor:
         """Return the first powers of the adjacency times some columns h (n, c), (powers, n, c)."""
-        block = self._block
-        hops = buffers.empty(powers, *h.shape, like=h)
+        hops = self._powers.view(powers, *h.shape)
         hops[0] = h
-        every = buffers.empty(block.num_columns, h.shape[1], like=h)
         for m in range(1, powers):
-            block.gather(hops[m - 1], every, self._group)
-            product_into(hops[m], block.pattern, value, every, diagonal)
+            product_into(hops[m], self._block.pattern, value, self._gather(hops[m - 1]), diagonal)
         return hops
+
+    def _gather(self, rows: Tensor) -> Tensor:
+        """Return the rows of all columns, (n + h, c), from those of the own nodes; overwrites what it returned last."""
+        every = self._columns.view(self._block.num_columns, rows.shape[1])
+        self._block.gather(rows, every, self._group, self._sent.view(len(self._block.sent), rows.shape[1]))
+        return every
 
     def _gcn_layer(self, value: Tensor, diagonal: Tensor | None) -> Tensor:
         assert self._links.second is not None
@@ -108,14 +115,23 @@ class RowLinks:
         channels = len(links.score_weight)
         for columns in self._chunks(channels):
             q = codes[:, channels + columns.start : channels + columns.stop]
-            every = buffers.empty(block.num_columns, q.shape[1], like=codes)
-            block.gather(q, every, self._group)
-            add_row_scores(scores, block.pattern, codes, columns.start, every, links.score_weight[columns])
+            add_row_scores(scores, block.pattern, codes, columns.start, self._gather(q), links.score_weight[columns])
         return scores.add_(links.score_bias)
 
     def _chunks(self, width: int) -> Iterator[slice]:
         for start in range(0, width, self._chunk):
             yield slice(start, min(start + self._chunk, width))
+
+
+class _Scratch:
+    """Memory that is used again and again, for matrices of different shapes."""
+
+    def __init__(self, size: int, like: Tensor) -> None:
+        self._memory = buffers.empty(max(size, 1), like=like)
+
+    def view(self, *shape: int) -> Tensor:
+        """Return the first part of the memory as a matrix of this shape."""
+        return self._memory[: math.prod(shape)].view(shape)
 
 
 @torch.no_grad()
@@ -136,3 +152,16 @@ def embed(links: LinkMap, parts: GraphParts, block: RowBlock) -> tuple[Tensor, T
             names[rows] = batch_names
         first += len(x)
     return h, names
+
+
+def warm_up() -> None:
+    """Load the compiled kernels, as an import does: the memory that a run reports is then that of its work."""
+    generator = torch.Generator().manual_seed(0)
+    model = LinkModel(
+        2, hops=1, node_channels=2, edge_channels=2, encoder="gpr", self_loops=False, generator=generator
+    )
+    group = Group()
+    block = build_row_block(torch.tensor([0, 1]), torch.tensor([1, 0]), [0, 2], group)
+    links = model.frozen()
+    h = links.embed(Features(torch.eye(2)))
+    RowLinks(links, block, h, group, chunk=2).predict(torch.ones(2))

@@ -66,11 +66,14 @@ class RowBlock:
         """Return M, the number of own entries."""
         return self.pattern.num_entries
 
-    def gather(self, rows: Tensor, out: Tensor, group: Group) -> None:
-        """Write the values of all columns to `out` (n + h, Z): own ones from `rows` (n, Z), others from their ranks."""
+    def gather(self, rows: Tensor, out: Tensor, group: Group, needed: Tensor | None = None) -> None:
+        """Write the values of all columns to `out` (n + h, Z): own ones from `rows` (n, Z), others from their ranks.
+
+        What is sent is put together in `needed` (s, Z), if it is given.
+        """
         out[: self.num_own].copy_(rows)
         if group.size > 1:
-            needed = rows.index_select(0, self.sent)
+            needed = torch.index_select(rows, 0, self.sent, out=needed)
             group.exchange(out[self.num_own :], needed, self.halo_counts, self.sent_counts)
 
     def mirrored(self, values: Tensor, group: Group) -> Tensor:

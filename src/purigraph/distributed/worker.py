@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -9,6 +10,7 @@ import torch
 
 from purigraph.distributed.group import Group, joined
 from purigraph.distributed.job import Job
+from purigraph.distributed.links import warm_up
 from purigraph.distributed.purification import as_gpr_gae, purify_rank
 from purigraph.distributed.subgraphs import BatchSettings
 from purigraph.distributed.training import fit_rank
@@ -17,6 +19,7 @@ from purigraph.purifiers import GPRGAE
 from purigraph.purifiers.gpr_gae import FitSettings
 
 FAILED = 3
+_MMAP_THRESHOLD = -3  # of mallopt(3): from this size on, memory is mapped, and unmapped when it is freed
 
 
 def run_rank(job: Job, rank: int, size: int, address: str | None = None) -> None:
@@ -30,6 +33,7 @@ def run_rank(job: Job, rank: int, size: int, address: str | None = None) -> None
     """
     torch.set_num_threads(job.threads)
     _return_memory()
+    warm_up()
     try:
         if size == 1:
             _do(job, Group())
@@ -65,11 +69,15 @@ TASKS = {"purify": _purify, "fit": _fit}
 
 
 def _return_memory() -> None:
-    """Let Arrow give memory back as soon as a file is read: its own pools keep it for the next one."""
+    """Give memory back as soon as it is free: Arrow's own pools and the C library keep it for the next time."""
+    import ctypes
+
     import pyarrow
     import pyarrow.parquet
 
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+    with contextlib.suppress(OSError, AttributeError):  # only glibc has this
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
 
 
 def main() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,10 @@ from purigraph.purifiers.explanation import Explanation, explain_edges
 DOUBTFUL = 0.5
 #: The share of true edges that may be called suspicious by chance, where nobody has said so.
 USUAL_RATE = 0.01
+
+
+#: What computes the evidence of a purifier on features (N, F) and a graph.
+Compute: TypeAlias = Callable[[Purifier, Tensor, PairGraph], Evidence]
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,7 @@ def audit(
     classifier: nn.Module | None = None,
     anchor: Anchor | None = None,
     seed: int = 0,
+    compute: Compute | None = None,
 ) -> Audit:
     """Purify a graph, decide what to cut, and keep the evidence.
 
@@ -155,6 +160,7 @@ def audit(
         classifier: Also compare a classifier's answers before and after.
         anchor: Also say which answers no edit of the edges can change.
         seed: The seed of the edges that are injected where a threshold has to be measured.
+        compute: Computes the evidence elsewhere. Default: `Purifier.evidence`, in this process.
 
     >>> import purigraph as pg
     >>> from purigraph.audit import audit
@@ -172,7 +178,7 @@ def audit(
     graph, _ = read_data(data)
     names = _names(ids, graph.num_nodes)
     with torch.no_grad():
-        evidence = purifier.evidence(data.x, graph)
+        evidence = purifier.evidence(data.x, graph) if compute is None else compute(purifier, data.x, graph)
     snapshot = _snapshot(trusted)
     changes = None
     if snapshot is not None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph import anchors, classifiers, purifiers
-from purigraph.audit.auditing import Audit, Trusted, audit
+from purigraph.audit.auditing import Audit, Compute, Trusted, audit
 from purigraph.audit.dataset_documents import DatasetDocument
 from purigraph.devices import check_device
 from purigraph.errors import DatasetError, InputError, NotFittedError, UnknownNameError
@@ -116,15 +116,19 @@ class FileAudit:
         return result
 
 
-def audit_file(request: Request) -> FileAudit:
+def audit_file(request: Request, *, compute: Compute | None = None) -> FileAudit:
     """Read a graph and a purifier, purify, and return everything that there is to write and to tell.
+
+    Args:
+        request: What is asked for.
+        compute: Computes the evidence elsewhere. Default: `Purifier.evidence`, in this process.
 
     Raises:
         PurigraphError: If a file can't be read or the options don't fit; nothing is written in any case.
     """
     started = time.monotonic()
     check_device(request.device)
-    purifier = _load_purifier(request).to(request.device)
+    purifier = load_purifier(request).to(request.device)
     expected = FeatureLayout.of_record((purifier.provenance or {}).get("features"))
     document = open_graph(request.graph, request.features, expected, seed=request.seed)
     if request.drop and request.shadow:
@@ -145,6 +149,7 @@ def audit_file(request: Request) -> FileAudit:
         classifier=classifier,
         anchor=anchor,
         seed=request.seed,
+        compute=compute,
     )
     seconds = time.monotonic() - started
     return FileAudit(request, document, found, type(purifier).__name__, list(document.notes), seconds)
@@ -180,7 +185,8 @@ def _listed_edges(path: str, document: GraphDocument) -> Tensor:
     return position[listed.graph.pairs]
 
 
-def _load_purifier(request: Request) -> Purifier:
+def load_purifier(request: Request) -> Purifier:
+    """Return the fitted purifier of a request, with the settings that it changes."""
     purifier = purifiers.load(request.purifier)
     if not purifier.is_fitted:
         raise NotFittedError(f"The purifier in {request.purifier} is not trained: train one with `purigraph fit`.")

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from purigraph.cli.inputs import check_device, load_graph
+from purigraph.cli.inputs import load_graph
 from purigraph.cli.options import DeviceOption, GraphArgument, JsonOption
 from purigraph.cli.outputs import print_json
+from purigraph.devices import check_device
 from purigraph.errors import NotFittedError
 
 NAME = "check"

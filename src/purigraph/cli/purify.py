@@ -18,6 +18,15 @@ from purigraph.cli.options import (
     SetOption,
 )
 from purigraph.cli.outputs import PAGE, RECEIPT, check_output, output_kind, print_json
+from purigraph.cli.ranks import (
+    AddressOption,
+    EngineOption,
+    MachinesOption,
+    WorkersOption,
+    evidence_over_ranks,
+    is_parts,
+    purify_parts,
+)
 from purigraph.devices import check_device
 
 if TYPE_CHECKING:
@@ -34,7 +43,12 @@ def run(
         str, typer.Option("--purifier", "-m", help="The folder of a purifier (`purigraph fit`), or hf://owner/name.")
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The file to write, of the same format as GRAPH; .npz for a dataset.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The file to write, of the same format as GRAPH; .npz for a dataset, a folder for a graph in parts.",
+        ),
     ],
     features: FeaturesOption = None,
     trusted: Annotated[
@@ -79,6 +93,10 @@ def run(
     ] = None,
     anchor: AnchorOption = None,
     seed: SeedOption = 0,
+    engine: EngineOption = None,
+    workers: WorkersOption = 2,
+    address: AddressOption = None,
+    machines: MachinesOption = 1,
     settings: SetOption = None,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
@@ -106,9 +124,17 @@ def run(
         seed=seed,
         device=device,
     )
+    backend = "gloo" if device == "cpu" else "nccl"
+    ranks = {"engine": engine, "workers": workers, "address": address, "machines": machines, "backend": backend}
+    if is_parts(graph):
+        check_output(output, "--output", folder=True, apart_from=[graph, purifier])
+        purify_parts(request, output, ranks, as_json=as_json)
+        return
+    if engine is not None and receipt is not None:
+        raise InputError("--receipt is for one process: results of --engine equal it up to rounding, not bit by bit.")
     if changes is not None and trusted is None:
         raise InputError("--changes writes what changed since --trusted: give that too.")
-    place = _receipt_place(output, receipt)
+    place = None if engine is not None else _receipt_place(output, receipt)
     suffix, kind = output_kind(graph)
     inputs = [graph_file(graph), features, trusted, never_cut, purifier, classifier, anchor]
     check_output(output, "--output", suffix=suffix, kind=kind, apart_from=inputs)
@@ -116,7 +142,7 @@ def run(
     check_output(report, "--report", suffix=".html", kind=PAGE, apart_from=[*inputs, output, place])
     check_output(changes, "--changes", suffix=".csv", apart_from=[*inputs, output, place, report])
     check_device(device)
-    found = audit_file(request)
+    found = audit_file(request, compute=None if engine is None else evidence_over_ranks(output, ranks))
     write_all(found, output, place, report, changes)
     if as_json:
         print_json(_summary(found, output, place, report, changes))

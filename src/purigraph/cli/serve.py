@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from purigraph.cli.commands import Terminated
-from purigraph.cli.inputs import check_device, load_graph, read_settings
+from purigraph.cli.inputs import load_graph, read_settings
 from purigraph.cli.options import DeviceOption, SetOption
+from purigraph.devices import check_device
 from purigraph.errors import InputError
 
 NAME = "serve"

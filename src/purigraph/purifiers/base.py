@@ -19,14 +19,14 @@ from purigraph.graph.nodes import read_nodes
 from purigraph.memo import Identity, Memo
 from purigraph.numbers import read_integer
 from purigraph.pretrained import Pretrained, SavedComponents
+from purigraph.purifiers.calibration import Calibration, calibrate
 from purigraph.purifiers.check import GraphCheck, compare
 from purigraph.purifiers.edge_scorer import EdgeScorer, PairScores, weights_as_scores
+from purigraph.purifiers.evidence import Evidence
+from purigraph.purifiers.explanation import Explanation, explain_edges
 from purigraph.purifiers.neighbourhood import cut_out, neighbourhood
 from purigraph.purifiers.preset import Preset
 from purigraph.purifiers.statistics import GraphStatistics
-from purigraph.purifiers.calibration import Calibration, calibrate
-from purigraph.purifiers.evidence import Evidence
-from purigraph.purifiers.explanation import Explanation, explain_edges
 from purigraph.settings import Settings
 
 Self = TypeVar("Self", bound="Purifier")

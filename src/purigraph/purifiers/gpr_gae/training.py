@@ -135,7 +135,7 @@ class Training:
         """Train on one perturbed graph, validate if due, and return the loss."""
         settings, task = self.settings, self.task
         perturbed = perturb(task.graph, settings.injection, settings.masking, settings.reweighting, self.generator)
-        loss = _loss(self.links.trainable(), task.features, perturbed, settings, self.dropout, self.generator)
+        loss = training_loss(self.links.trainable(), task.features, perturbed, settings, self.dropout, self.generator)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise InputError(
@@ -195,7 +195,7 @@ class Training:
         return Layout(expected, checks, adam_entries(self.optimizer))
 
 
-def _loss(
+def training_loss(
     links: LinkMap,
     features: Features,
     perturbed: PerturbedGraph,

@@ -241,7 +241,7 @@ def test_the_belief_follows_whoever_is_right() -> None:
     labels = torch.tensor([0, 1, 0, 1] * 20)
     right = torch.nn.functional.one_hot(labels, 2).double() * 0.8 + 0.1
     coin = torch.full((80, 2), 0.5).double()
-    coin[::2, 0], coin[::2, 1] = 0.6, 0.4
+    coin[:40, 0], coin[:40, 1] = 0.6, 0.4  # half of these are right
     trusting = Belief.fit(right, coin, labels)
     assert trusting.classifier > 1  # 0.9 is right every time: sharpened
     assert trusting.students <= trusting.classifier

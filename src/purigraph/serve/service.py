@@ -72,8 +72,8 @@ class Service:
         around = neighbourhood(self._graph, self.data.edge_index, nodes, request.hops)
         if len(around.nodes) > self.settings.max_nodes or len(around.edges) > 2 * self.settings.max_pairs:
             raise InputError(
-                f"The neighbourhood has {len(around.nodes):,} nodes and {len(around.edges) // 2:,} edges, more than one "
-                "request may ask for: ask for fewer nodes or hops."
+                f"The neighbourhood has {len(around.nodes):,} nodes and {len(around.edges) // 2:,} edges, which is too "
+                "much for one request: ask for fewer nodes or hops."
             )
         with torch.no_grad():
             part = self.purifier.purify_subgraph(self.data, nodes, request.hops)

@@ -15,6 +15,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import statistics
 import subprocess
@@ -195,15 +196,11 @@ def main() -> None:
         }
         _, told = process.communicate(timeout=60)
         result["exit_code"], result["stopped"] = process.returncode, "Stopped." in told
-        result["peak_megabytes"] = _peak()
-    print(json.dumps(result["stop"]))
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        result["peak_megabytes"] = used.ru_maxrss // 1024
+        result["processor_seconds"] = round(used.ru_utime + used.ru_stime, 1)
+    print(json.dumps({name: value for name, value in result.items() if not isinstance(value, dict)}))
     write_json(RESULTS / "serve-load" / f"{dataset}.json", result)
-
-
-def _peak() -> int:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
 
 
 if __name__ == "__main__":

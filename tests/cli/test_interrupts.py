@@ -39,7 +39,7 @@ def test_an_interrupt_is_one_line(
 
     monkeypatch.setattr(GPRGAE, "fit", fit)
     checkpoint = [] if kept is None else ["--checkpoint", state]
-    result = interrupted("fit", workshop.graph, "-o", tmp_path / "m", *checkpoint)
+    result = interrupted("fit", workshop.graph, "-o", tmp_path / "m", "--preset", "paper", *checkpoint)
     assert result.stderr == line.format(state)
 
 

@@ -107,6 +107,7 @@ def test_it_is_not_ready_before_the_node_states_are_there(trained: pg.GPRGAE, mo
         ("/neighbourhood", {"nodes": []}, "at least 1"),
         ("/neighbourhood", {"nodes": [500]}, "from 0 to 119"),
         ("/neighbourhood", {"nodes": [0], "hops": 11}, "hops: 11 are too many"),
+        ("/neighbourhood", {"nodes": [0, 1, 2, 3], "hops": 10}, "ask for fewer nodes or hops"),
         ("/neighbourhood", {"nodes": [0], "hops": 0}, "greater than or equal to 1"),
         ("/purify", {"edges": [[0, 1]]}, "either x"),
         ("/purify", {"edges": [[0, 1]], "nodes": [0, 1], "x": []}, "either x"),

@@ -12,9 +12,11 @@ from torch_geometric.data import Data
 from purigraph.errors import InputError, PurigraphError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph import as_pair_graph
+from purigraph.graph.nodes import read_nodes
 from purigraph.graph.sparse_features import select_rows
 from purigraph.purifiers.base import Purifier, require_fitted
 from purigraph.purifiers.edge_scorer import EdgeScorer
+from purigraph.purifiers.neighbourhood import neighbourhood
 from purigraph.serve.requests import NeighbourhoodRequest, PurifyRequest, ScoreRequest, as_pairs
 from purigraph.serve.settings import ServeSettings
 
@@ -34,9 +36,9 @@ class Service:
     ) -> None:
         self.purifier, self.data, self.name = require_fitted(purifier), data, name
         self.settings = settings or ServeSettings()
-        graph = as_pair_graph(data)
-        self.num_nodes, self.num_edges = graph.num_nodes, graph.num_pairs
-        self.graph_id = fingerprint(graph.codes, graph.weight.detach(), data.x)[:16]
+        self._graph = as_pair_graph(data)
+        self.num_nodes, self.num_edges = self._graph.num_nodes, self._graph.num_pairs
+        self.graph_id = fingerprint(self._graph.codes, self._graph.weight.detach(), data.x)[:16]
         self._scorer: EdgeScorer | None = None
 
     @property
@@ -66,8 +68,15 @@ class Service:
         request = NeighbourhoodRequest.read(body)
         self._check_number(request.hops, "hops", self.settings.max_hops)
         self._check_number(len(request.nodes), "nodes", self.settings.max_nodes)
+        nodes = read_nodes(torch.tensor(request.nodes), self.num_nodes, name="nodes").to(self._graph.device)
+        around = neighbourhood(self._graph, self.data.edge_index, nodes, request.hops)
+        if len(around.nodes) > self.settings.max_nodes or len(around.edges) > 2 * self.settings.max_pairs:
+            raise InputError(
+                f"The neighbourhood has {len(around.nodes):,} nodes and {len(around.edges) // 2:,} edges, which is too "
+                "much for one request: ask for fewer nodes or hops."
+            )
         with torch.no_grad():
-            part = self.purifier.purify_subgraph(self.data, torch.tensor(request.nodes), request.hops)
+            part = self.purifier.purify_subgraph(self.data, nodes, request.hops)
         # Each edge once, by the nodes' numbers in the served graph.
         edges = part.n_id[part.edge_index]
         once = edges[0] <= edges[1]

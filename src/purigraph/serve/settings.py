@@ -11,7 +11,9 @@ class ServeSettings(Settings):
     host: str = setting("The address to listen on. Default: this machine only.", default="127.0.0.1")
     port: int = setting("The port to listen on; 0 takes a free one.", default=8000, ge=0, le=65535)
     max_body_bytes: int = setting("The largest body of a request; 413 above.", default=4 << 20, ge=1)
-    max_pairs: int = setting("The largest number of pairs, or of posted edges, in a request.", default=50_000, ge=1)
+    max_pairs: int = setting(
+        "The largest number of pairs, or of edges of a posted graph or a neighbourhood.", default=50_000, ge=1
+    )
     max_nodes: int = setting("The largest number of nodes of a posted graph or a neighbourhood.", default=50_000, ge=1)
     max_hops: int = setting("The largest neighbourhood.", default=10, ge=1)
     queue: int = setting("The number of requests that may wait for the one at work; 429 above.", default=64, ge=0)

@@ -1,6 +1,7 @@
 """The presets of GPR-GAE, and which of them suits a graph.
 
-The shape of `fast` was chosen by `studies/purifier_shapes.py` on validation edges of Cora.
+The shape of `fast` was chosen by `studies/purifier_shapes.py` on validation edges of Cora, and its number of epochs so
+that a graph of 34,000 nodes and 250,000 edges takes less than ten minutes on two cores.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PRESETS = {
     "fast": Preset(
         "A small shape, trained until validation stops improving.",
         shape={"hops": 3, "node_channels": 64, "edge_channels": 64},
-        training={"epochs": 1000, "learning_rate": 0.02, "validate_every": 10, "patience": 100},
+        training={"epochs": 700, "learning_rate": 0.02, "validate_every": 20, "patience": 100},
     ),
 }
 

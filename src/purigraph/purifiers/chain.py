@@ -115,6 +115,16 @@ class Chain(Purifier):
         for part, own in zip(self, records, strict=True):
             part.provenance = own
 
+    @property
+    def feature_record(self) -> Any:
+        """What is kept about the features that it was fitted to: the first part's, as all have the same."""
+        return self[0].feature_record
+
+    @feature_record.setter
+    def feature_record(self, record: Mapping[str, Any]) -> None:
+        for part in self:
+            part.feature_record = record
+
     def _learn(
         self,
         data: Data,

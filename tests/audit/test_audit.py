@@ -113,6 +113,11 @@ def test_nodes_are_found_by_their_names(trained: pg.GPRGAE, today: tuple[Data, P
     degree = int(before.degree()[3])
     assert (found.gone_nodes, found.removed_with_nodes) == (["gone"], degree)
     assert found.new_nodes.tolist() == [3]
+    at_node = (as_pair_graph(data).pairs == 3).any(0)
+    assert float(found.new_node_score) == pytest.approx(float(expected.evidence.score[at_node].mean()), abs=1e-6)
+    rows = found.rows(as_pair_graph(data), NodeIds(names))
+    assert rows["change"] == ["added"] * len(found.added) + ["new node"] + ["removed"] * found.removed.shape[1]
+    assert rows["source"][rows["change"].index("new node")] == "n3"
     assert int(found.is_added.sum()) >= int(expected.changes.is_added.sum())
     assert len(at) == before.num_pairs
 

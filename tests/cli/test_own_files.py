@@ -314,3 +314,12 @@ def test_classifiers_take_features_from_a_file_too(own: Own, tmp_path: Path) -> 
     assert "accuracy" in invoke(*words, "--features", features).lower()
     refused("fitted to some", *words)
     refused("has no y", "train", own.today, "--features", own.features, "-o", tmp_path / "no")
+
+
+@pytest.mark.parametrize("kind", ["jaccard", "chain"])
+def test_every_purifier_remembers_its_features(kind: str, own: Own, tmp_path: Path) -> None:
+    more = ["--set", 'parts=["jaccard", {"purifier": "svd", "settings": {"rank": 5}}]'] if kind == "chain" else []
+    invoke("fit", own.yesterday, "--features", own.features, "-o", tmp_path / "m", "-k", kind, *more)
+    assert purifiers.load(tmp_path / "m").feature_record["names"] == [f"f{k}" for k in range(24)]
+    invoke("purify", own.today, "--features", own.features, "-m", tmp_path / "m", "-o", tmp_path / "out.csv")
+    refused("give them with --features", "purify", own.today, "-m", tmp_path / "m", "-o", tmp_path / "out.csv")

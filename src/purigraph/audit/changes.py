@@ -28,6 +28,8 @@ class Changes:
         removed_score: (R,) how sure the purifier is that they belong into today's graph.
         removed_rank: (R,) int64, 1 for the surest.
         new_nodes: (K,) the nodes that the snapshot lacks.
+        new_node_score: (K,) the mean weight of their edges; 1 for a node without any.
+        new_node_rank: (K,) int64, 1 for the most suspicious.
         gone_nodes: The ids of nodes that today's graph lacks; edges that went with them are not judged.
         removed_with_nodes: How many edges that are.
     """
@@ -40,6 +42,8 @@ class Changes:
     removed_score: Tensor
     removed_rank: Tensor
     new_nodes: Tensor
+    new_node_score: Tensor
+    new_node_rank: Tensor
     gone_nodes: list[str]
     removed_with_nodes: int
 
@@ -64,19 +68,25 @@ class Changes:
         )
 
     def rows(self, graph: PairGraph, ids: NodeIds) -> dict[str, list[Any]]:
-        """Return a table: source, target, change (added or removed), score and rank; by change, then by rank."""
-        pairs = torch.cat([graph.pairs.cpu()[:, self.added], self.removed], dim=1)
-        change = ["added"] * len(self.added) + ["removed"] * self.removed.shape[1]
-        score = torch.cat([self.added_score, self.removed_score])
-        rank = torch.cat([self.added_rank, self.removed_rank])
-        order = sorted(range(len(change)), key=lambda k: (change[k], int(rank[k])))
-        return {
-            "source": [ids[int(pairs[0, k])] for k in order],
-            "target": [ids[int(pairs[1, k])] for k in order],
-            "change": [change[k] for k in order],
-            "score": [float(score[k]) for k in order],
-            "rank": [int(rank[k]) for k in order],
-        }
+        """Return a table: source, target, change, score and rank; by change, then by rank.
+
+        A change is "added" or "removed" for an edge, and "new node" for a node, which has no target.
+        """
+        pairs = graph.pairs.cpu()[:, self.added]
+        parts = (
+            ("added", pairs[0], pairs[1], self.added_score, self.added_rank),
+            ("new node", self.new_nodes, None, self.new_node_score, self.new_node_rank),
+            ("removed", self.removed[0], self.removed[1], self.removed_score, self.removed_rank),
+        )
+        columns: dict[str, list[Any]] = {name: [] for name in ("source", "target", "change", "score", "rank")}
+        for change, source, target, score, rank in parts:
+            order = torch.argsort(rank)
+            columns["source"] += [ids[node] for node in source[order].tolist()]
+            columns["target"] += [""] * len(order) if target is None else [ids[node] for node in target[order].tolist()]
+            columns["change"] += [change] * len(order)
+            columns["score"] += score[order].tolist()
+            columns["rank"] += rank[order].tolist()
+        return columns
 
 
 def compare(
@@ -112,6 +122,8 @@ def compare(
     old[position[position >= 0]] = True
     gone = (position < 0).nonzero().squeeze(1).tolist()
     own = score.detach().cpu()[added]
+    new_nodes = (~old).nonzero().squeeze(1)
+    new_score = _mean_at_nodes(graph, score.detach().cpu())[new_nodes]
     return Changes(
         is_added=is_added,
         added=added,
@@ -120,10 +132,21 @@ def compare(
         removed=pair_codes.decode(removed, graph.num_nodes),
         removed_score=removed_score,
         removed_rank=ranks(-removed_score),
-        new_nodes=(~old).nonzero().squeeze(1),
+        new_nodes=new_nodes,
+        new_node_score=new_score,
+        new_node_rank=ranks(new_score),
         gone_nodes=[trusted_ids[node] for node in gone],
         removed_with_nodes=int((~there).sum()),
     )
+
+
+def _mean_at_nodes(graph: PairGraph, score: Tensor) -> Tensor:
+    """Return the mean score of the edges at every node, (N,); 1 where there are none."""
+    pairs, total = graph.pairs.cpu(), score.new_zeros(graph.num_nodes)
+    for ends in pairs:
+        total.index_add_(0, ends, score)
+    degree = graph.degree().cpu()
+    return torch.where(degree > 0, total / degree.clamp(min=1), 1.0)
 
 
 def _belonging(purifier: Purifier, x: Tensor, graph: PairGraph, removed: Tensor) -> Tensor:

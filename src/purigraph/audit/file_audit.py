@@ -129,7 +129,7 @@ def audit_file(request: Request, *, compute: Compute | None = None) -> FileAudit
     started = time.monotonic()
     check_device(request.device)
     purifier = load_purifier(request).to(request.device)
-    expected = FeatureLayout.of_record((purifier.provenance or {}).get("features"))
+    expected = FeatureLayout.of_record(purifier.feature_record)
     document = open_graph(request.graph, request.features, expected, seed=request.seed)
     if request.drop and request.shadow:
         raise InputError("shadow only scores, and drop leaves edges out: choose one of them.")

@@ -137,7 +137,7 @@ def run(
         fit_against_attacks(purifier, train, classifier=attacked, **shared)
     if document is not None:
         # Later graphs must have the same features, in the same order.
-        purifier.provenance = {**(purifier.provenance or {}), "features": document.layout.record()}
+        purifier.feature_record = document.layout.record()
     keep_result(purifier.save_pretrained, output)
     if as_json:
         print_json({"model": str(output), **(purifier.provenance or {})})

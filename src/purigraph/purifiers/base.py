@@ -405,6 +405,15 @@ class Purifier(Pretrained):
         return explain_edges(data.x, graph, evidence, (lambda node: node) if ids is None else ids.__getitem__)
 
     @property
+    def feature_record(self) -> Any:
+        """What is kept about the features that it was fitted to (see `FeatureLayout`); None if nothing."""
+        return (self.provenance or {}).get("features")
+
+    @feature_record.setter
+    def feature_record(self, record: Mapping[str, Any]) -> None:
+        self.provenance = {**(self.provenance or {}), "features": record}
+
+    @property
     def calibration(self) -> Calibration | None:
         """Return the thresholds by false-positive rate that `fit` measured on held-out edges; None if it did not."""
         return Calibration.of_record((self.provenance or {}).get("calibration"))

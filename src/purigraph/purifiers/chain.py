@@ -125,6 +125,16 @@ class Chain(Purifier):
             part.provenance = own
         self._own_record = {} if record is None else {name: record[name] for name in record if name != "parts"}
 
+    @property
+    def feature_record(self) -> Any:
+        """What is kept about the features that it was fitted to: the first part's, as all have the same."""
+        return self[0].feature_record
+
+    @feature_record.setter
+    def feature_record(self, record: Mapping[str, Any]) -> None:
+        for part in self:
+            part.feature_record = record
+
     def _learn(
         self,
         data: Data,

@@ -13,7 +13,7 @@ from purigraph.audit import Audit
 SIZE = 300.0
 _MARGIN = 26.0
 _MOST_NEIGHBOURS = 10
-_ROUNDS = 200
+_ROUNDS = 120
 
 Points = npt.NDArray[np.float64]
 

@@ -175,7 +175,7 @@ def _changes(audit: Audit) -> dict[str, Any] | None:
         "sentence": changes.sentence(),
         "added": [row for row in table if row["change"] == "added"][:_MOST_CHANGES],
         "removed": [row for row in table if row["change"] == "removed"][:_MOST_CHANGES],
-        "new_nodes": [audit.ids[node] for node in changes.new_nodes[:_MOST_CHANGES].tolist()],
+        "new_nodes": [row for row in table if row["change"] == "new node"][:_MOST_CHANGES],
         "gone_nodes": changes.gone_nodes[:_MOST_CHANGES],
         "counts": changes.counts(),
     }

@@ -24,7 +24,7 @@ from purigraph.graph.file_formats.features import MATRIX, NAMED, STRUCTURAL, Fea
 from purigraph.graph.file_formats.libraries import require
 from purigraph.graph.file_formats.node_ids import NodeIds
 from purigraph.graph.file_formats.tables import EDGE_TABLES, Source, as_ids, first_bad_number, open_table
-from purigraph.graph.npz_archive import Array, check_memory, open_archive, open_regular, read_arrays
+from purigraph.graph.npz_archive import DAMAGE, Array, check_memory, open_archive, open_regular, read_arrays
 from purigraph.graph.sparse_features import csr_from_scipy
 from purigraph.kernels.feature_matrix import LARGEST_FEATURE
 
@@ -278,7 +278,7 @@ def _npy(path: Path) -> Array:
                 raise ValueError("it holds pickled objects, or more or less than its header says")
             file.seek(0)
             return np.lib.format.read_array(file, allow_pickle=False)
-        except (ValueError, TypeError, SyntaxError, EOFError, OverflowError, RuntimeError) as error:
+        except DAMAGE as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise GraphError(f"{path} is not a .npy array of numbers ({reason}): it is damaged or foreign.") from None
 

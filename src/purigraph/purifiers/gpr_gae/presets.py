@@ -1,6 +1,6 @@
 """The presets of GPR-GAE, and which of them suits a graph.
 
-The shape of `fast` was chosen by `studies/purifier_shapes.py` on validation edges of Cora.
+The shape of `fast` was chosen by `purigraph paper run purifier-shapes` on validation edges of Cora.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PURIGRAPH_TEST_THREADS ?= 2
 
-.PHONY: setup demo test lint types imports check api bench fuzz kills clean
+.PHONY: setup demo test lint types imports check api docs bench fuzz kills clean
 
 setup: $(READY)
 
@@ -36,6 +36,11 @@ check: lint types imports test
 api: $(READY)
 	$(BIN)/python docs/make_api_page.py
 	$(BIN)/python -m purigraph.cli.setting_lists
+
+docs: $(READY)
+	$(BIN)/python -c "import material, mkdocstrings" 2>/dev/null || $(BIN)/python -m pip install --quiet -c constraints.txt -e ".[docs]"
+	$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "The pages are in build/docs; open build/docs/index.html."
 
 # A part of 2,000 cases and 10 kills is in `make test`. `make fuzz SEED=...` runs one case again.
 FUZZ_CASES ?= 100000

@@ -27,6 +27,9 @@ PACKAGES = (
     "purigraph.attacks",
     "purigraph.training",
     "purigraph.evaluation",
+    "purigraph.graph.file_formats",
+    "purigraph.audit",
+    "purigraph.report",
     "purigraph.errors",
 )
 

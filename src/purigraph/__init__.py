@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from purigraph._version import __version__
 
 if TYPE_CHECKING:
-    from purigraph import attacks, classifiers, datasets, evaluation, graph, losses, purifiers, training
+    from purigraph import attacks, audit, classifiers, datasets, evaluation, graph, losses, purifiers, report, training
     from purigraph.anchored import Anchored
     from purigraph.anchors import Anchor
     from purigraph.evaluation import evaluate, worst_case
@@ -37,6 +37,7 @@ _HOMES = {
     "Purifier": "purigraph.purifiers",
     "SVD": "purigraph.purifiers",
     "attacks": "",
+    "audit": "",
     "classifiers": "",
     "datasets": "",
     "evaluate": "purigraph.evaluation",
@@ -45,6 +46,7 @@ _HOMES = {
     "losses": "",
     "protect": "purigraph.protection",
     "purifiers": "",
+    "report": "",
     "training": "",
     "worst_case": "purigraph.evaluation",
 }
@@ -61,6 +63,7 @@ __all__ = [
     "Purifier",
     "__version__",
     "attacks",
+    "audit",
     "classifiers",
     "datasets",
     "evaluate",
@@ -69,6 +72,7 @@ __all__ = [
     "losses",
     "protect",
     "purifiers",
+    "report",
     "training",
     "worst_case",
 ]

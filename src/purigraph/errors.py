@@ -44,8 +44,16 @@ class OutOfMemoryError(PurigraphError, RuntimeError):
     """The memory of the machine or of the device is not enough: the message says what would help."""
 
 
+class RankLostError(PurigraphError, RuntimeError):
+    """A process of a distributed run was lost or failed: the message says which, and how to go on."""
+
+
 class NotFittedError(PurigraphError, RuntimeError):
     """A component is used before `fit` or `from_pretrained`."""
+
+
+class MismatchError(PurigraphError, ValueError):
+    """A purification can't be repeated, or its files are not what its receipt says."""
 
 
 class UnsupportedModelError(PurigraphError, TypeError):

@@ -80,6 +80,15 @@ def check_writable(path: str | Path) -> None:
         _destination(Path(path))
 
 
+def is_stream(path: str | Path) -> bool:
+    """Whether what is written to a path goes elsewhere than to a file: to a pipe, a device, or `/dev/fd/1`."""
+    place = Path(path)
+    try:
+        return _descriptor(place) is not None or (place.exists() and not place.is_file())
+    except (OSError, ValueError):
+        return False
+
+
 def move(source: Path, target: Path) -> None:
     """Rename a file onto another one; if that is a symbolic link, what it points to is replaced."""
     with naming(target):

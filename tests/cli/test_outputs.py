@@ -24,8 +24,9 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("the output should have been checked before")
 
-    for command in (cli.fit, cli.purify, cli.train):
-        monkeypatch.setattr(command, "load_graph", fail)
+    for command in (cli.fit, cli.train):
+        monkeypatch.setattr(command, "load_document", fail)
+    monkeypatch.setattr("purigraph.audit.audit_file", fail)
     for command in (cli.attack, cli.evaluate):
         monkeypatch.setattr(command, "load_victim", fail)
     monkeypatch.setattr("purigraph.bench.run", fail)
@@ -92,7 +93,7 @@ def test_failures_of_the_disk_are_one_sentence(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli.fit, "load_graph", fail)
+    monkeypatch.setattr(cli.fit, "load_document", fail)
     monkeypatch.setattr(sys, "argv", ["purigraph", "fit", "cora", "-o", str(tmp_path / "m")])
     with pytest.raises(SystemExit) as ended:
         cli.main()

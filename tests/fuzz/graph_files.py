@@ -15,6 +15,7 @@ import torch
 from fuzz import workshop
 from fuzz.harness import Case, WrongResult, command
 from fuzz.mutations import TEXTS, damage_bytes, damage_place
+from purigraph.audit.receipt import receipt_path
 from purigraph.graph import as_pair_graph
 from purigraph.graph.npz import load_npz
 
@@ -185,7 +186,9 @@ def _reader(rng: random.Random, path: Path) -> tuple[str, Case]:
         target = place / "out.npz"
         cut = rng.choice(([], ["--threshold", "0.5"]))
         arguments = ["purify", path, "-m", place / workshop.PURIFIER, "-o", target, *cut]
-        return f"purify {' '.join(cut)}", Case("", _and_read(command(*arguments), target), outputs=[target])
+        return f"purify {' '.join(cut)}", Case(
+            "", _and_read(command(*arguments), target), outputs=[target, receipt_path(target)]
+        )
     if way == 6:
         target = place / "out"
         inductive = rng.choice(([], ["--inductive"]))

@@ -29,6 +29,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before PyTorch is imported: a process is forked only without threads
 
 import torch
+from scipy import sparse
 from torch_geometric.data import Data
 
 from fuzz.harness import command
@@ -37,7 +38,8 @@ from helpers import communities
 from purigraph import checkpoints, classifiers, cli, purifiers
 from purigraph.datasets import citation_network
 from purigraph.errors import PurigraphError
-from purigraph.graph import Perturbation, load_npz, save_npz
+from purigraph.graph import Perturbation, as_pair_graph, load_npz, save_npz
+from purigraph.graph.file_formats import read_graph_file
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 CHECKPOINT = "state"
@@ -52,12 +54,14 @@ class Job:
         output: What it writes.
         seed: The option that makes another result; none for a command that draws nothing.
         load: Reads the output.
+        beside: What else it writes; each of them must always be whole.
     """
 
     words: list[str]
     output: str
     seed: str | None
     load: Callable[[Path], object]
+    beside: tuple[str, ...] = ()
 
     def arguments(self, *, seed: int) -> list[str]:
         """The whole command."""
@@ -70,7 +74,23 @@ def _load_json(path: Path) -> object:
     return timeless(json.loads(path.read_text()))
 
 
+def _read_table(path: Path) -> object:
+    read_graph_file(path, bare=True)
+    return path.read_bytes()
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file that is written beside an output ends as it should."""
+    text = path.read_text()
+    if path.suffix == ".json":
+        return isinstance(json.loads(text), dict)
+    return text.endswith("</html>") if path.suffix == ".html" else text.endswith("\n")
+
+
 PRBCD = ["--set", "epochs=120", "--set", "fine_tune_epochs=40", "--set", "block_size=1000"]
+#: Whatever `purify` can write at once.
+EVERYTHING = ["--report", "page.html", "--trusted", "half.csv", "--changes", "changes.csv"]
+EVERYTHING += ["--threshold", "0.5", "--drop"]
 JOBS = {
     "fit": Job(["fit", "graph.npz", "--epochs", "300", *SMALL_PURIFIER], "model", "--seed", purifiers.load),
     "train": Job(["train", "graph.npz", "--epochs", "600"], "model", "--seed", classifiers.load),
@@ -86,7 +106,16 @@ JOBS = {
         "--attack-seed",
         _load_json,
     ),
-    "purify": Job(["purify", "large.npz", "-m", "large-purifier"], "clean.npz", None, load_npz),
+    "purify": Job(
+        ["purify", "large.npz", "-m", "large-purifier"], "clean.npz", None, load_npz, ("clean.npz.receipt.json",)
+    ),
+    "purify-csv": Job(
+        ["purify", "large.csv", "--features", "x.npz", "-m", "large-purifier", *EVERYTHING],
+        "clean.csv",
+        None,
+        _read_table,
+        ("clean.csv.receipt.json", "page.html", "changes.csv"),
+    ),
 }
 
 
@@ -155,6 +184,10 @@ def _prepare(good: Path) -> None:
     save_npz(data, good / "graph.npz")
     large = citation_network(6000, 60_000, 300)
     save_npz(large, good / "large.npz")
+    pairs = as_pair_graph(large).pairs.t().tolist()
+    for name, rows in (("large.csv", pairs), ("half.csv", pairs[::2])):
+        (good / name).write_text("source,target,note\n" + "".join(f"{a},{b},of {a}\n" for a, b in rows))
+    sparse.save_npz(good / "x.npz", sparse.csr_array(large.x.to_dense().numpy()))
     before = Path.cwd()
     os.chdir(good)
     try:
@@ -174,6 +207,8 @@ def _run_undisturbed(job: Job, good: Path, place: Path) -> Undisturbed:
             raise SystemExit(f"{job.words} does not run: {told}")
         kept.append(place / f"seed-{seed}-{job.output}")
         os.rename(place / job.output, kept[-1])
+        for name in job.beside:
+            os.rename(place / name, place / f"seed-{seed}-{name}")
         shutil.rmtree(place / CHECKPOINT, ignore_errors=True)  # of the other seed's run
     return Undisturbed(kept[0], kept[1], seconds)
 
@@ -184,6 +219,8 @@ def _round(
     """Kill a job one to three times, then let it end; note by what it was killed, and whether it could resume."""
     output = place / job.output
     (shutil.copytree if undisturbed.old.is_dir() else shutil.copy)(undisturbed.old, output)
+    for name in job.beside:
+        shutil.copy(undisturbed.old.with_name(f"seed-1-{name}"), place / name)
     old, new = (_loaded(job, path) for path in (undisturbed.old, undisturbed.new))
     left_to_do = undisturbed.seconds
     for _ in range(rng.choice((1, 2, 3))):
@@ -203,6 +240,9 @@ def _round(
             raise Damage(f"{by.name} left an output that can't be read: {error}") from error
         if found not in (old, new):
             raise Damage(f"{by.name} left neither the old output nor the new one")
+        for name in job.beside:
+            if not _is_whole(place / name):
+                raise Damage(f"{by.name} left half of {name}")
         if by != signal.SIGKILL:
             left = [path.name for path in place.rglob("*.part")]
             if left:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from fuzz import arrays, graph_files, models, options
+from fuzz import arrays, graph_files, models, options, own_files, service
 from fuzz.harness import Judge, Kind, Verdict
 
 KINDS: dict[str, tuple[Kind, int]] = {
@@ -22,6 +22,12 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "attacking": (arrays.attacking, 6),
     "values": (arrays.values, 5),
     "protection": (arrays.protection, 4),
+    "service": (service.service, 10),
+    "online": (service.online, 5),
+    "own-file": (own_files.own_file, 16),
+    "feature-file": (own_files.feature_file, 8),
+    "receipt": (own_files.receipt, 4),
+    "page": (own_files.page, 3),
 }
 
 

@@ -35,12 +35,17 @@ SHORT = {
     "lrbcd": {"epochs": 2, "fine_tune_epochs": 1, "final_samples": 1, "block_size": 50},
 }
 #: Options by what they take.
-FLAGS = {"fit": ("--inductive", "--json"), "train": ("--json",), "purify": ("--json",), "attack": ("--json",)}
+FLAGS = {
+    "fit": ("--inductive", "--json"),
+    "train": ("--json",),
+    "purify": ("--json", "--shadow", "--drop"),
+    "attack": ("--json",),
+}
 FLAGS["evaluate"] = ("--json", "--transfer")
 NUMBERS = {
     "fit": ("--seed", "--split", "--epochs"),
     "train": ("--seed", "--split", "--epochs"),
-    "purify": ("--threshold",),
+    "purify": ("--threshold", "--false-positives", "--min-degree", "--max-cut", "--seed"),
     "attack": ("--epsilon", "--seed", "--attack-seed", "--split", "--epochs", "--restarts"),
     "evaluate": (
         "--epsilon",
@@ -93,6 +98,10 @@ def options(rng: random.Random, place: Path) -> Case:
         target = _output(rng, place, suffix)
         words += ["-o", target]
         outputs.append(Path(target))
+        if name == "purify":
+            outputs.append(Path(f"{target}.receipt.json"))
+    if name == "purify":
+        words += _purify_options(rng, place, outputs)
     if name == "attack" and rng.random() < 0.3:
         words += ["--graph-output", other := _output(rng, place, ".npz")]
         outputs.append(Path(other))
@@ -116,6 +125,22 @@ def small_commands(rng: random.Random, _place: Path) -> Case:
     choices = (*SHORT, *WORDS, *TEXTS, "--json", "--help", "--version", "-o", "--set")
     words += [rng.choice(choices) for _ in range(rng.randrange(4))]
     return Case(" ".join(map(repr, words)), command(*words))
+
+
+def _purify_options(rng: random.Random, place: Path, outputs: list[Path]) -> list[str]:
+    """Further places that `purify` reads and writes."""
+    words: list[str] = []
+    for option, suffix in (("--report", ".html"), ("--changes", ".csv"), ("--receipt", ".json")):
+        if rng.random() < 0.15:
+            target = _output(rng, place, suffix)
+            words += [option, target]
+            outputs.append(Path(target))
+    for option, good in (("--trusted", workshop.GRAPH), ("--never-cut", workshop.GRAPH), ("--classifier", "gcn")):
+        if rng.random() < 0.2:
+            words += [option, rng.choice((good, good, workshop.EDGES, _input(rng)))]
+    if rng.random() < 0.05:
+        words += ["--features", rng.choice((workshop.FEATURES, _input(rng)))]
+    return words
 
 
 def _settings(rng: random.Random, name: str) -> list[str]:

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
+import networkx
+import numpy as np
+import pyarrow
 import torch
+from pyarrow import parquet
+from scipy import sparse
 from torch_geometric.data import Data
 
 import purigraph as pg
 from fuzz.harness import command
 from helpers import communities
 from purigraph import checkpoints, classifiers
-from purigraph.graph import inductive_split
+from purigraph.graph import as_pair_graph, inductive_split
 from purigraph.graph.npz import save_npz
 from purigraph.training import train
 
-NODES, FEATURES, CLASSES = 24, 6, 2
+NODES, FEATURES_OF_DATA, CLASSES = 24, 6, 2
 
 GRAPH, SPARSE, WEIGHTED = "graph.npz", "sparse.npz", "weighted.npz"
 PURIFIER, FLIPS = "purifier", "flips.safetensors"
+#: Files of a user: edge lists with their features, other formats, and the receipt of a purification.
+EDGES, NUMBERED, FEATURES = "edges.csv", "numbered.csv", "features.csv"
+OWN_GRAPHS = (EDGES, "edges.tsv", "edges.parquet", "own.graphml", "own.gexf", "own.pt")
+OWN_FEATURES = (FEATURES, "long.csv", "features.parquet", "features.npy", "features.npz")
+RECEIPT = "purified.csv.receipt.json"
 CLASSIFIERS = ("gcn", "gat", "gprgnn", "mlp", "soft-median")
 
 SMALL_PURIFIER = [f"--set={text}" for text in ("hops=2", "node_channels=4", "edge_channels=4", "validation_sets=1")]
@@ -45,7 +56,7 @@ RESULTS = {
 
 def good_data() -> Data:
     """A graph with labels and a split."""
-    data, role = communities(NODES, FEATURES), torch.arange(NODES) % 8
+    data, role = communities(NODES, FEATURES_OF_DATA), torch.arange(NODES) % 8
     data.train_mask, data.val_mask, data.test_mask = role < 2, (role == 2) | (role == 3), (role == 4) | (role == 5)
     return data
 
@@ -70,6 +81,7 @@ def build(folder: Path) -> None:
     attack = pg.attacks.create("random-flip")
     attack(classifiers.load(folder / "gcn"), data, 3).save(folder / FLIPS)
     (folder / "foreign.txt").write_text("not ours\n")
+    _build_own(folder, good_data())
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -77,6 +89,45 @@ def build(folder: Path) -> None:
             _leave_unfinished(state)
     finally:
         os.chdir(before)
+
+
+def _build_own(folder: Path, data: Data) -> None:
+    """Write the same graph in the formats of other programs."""
+    names = [f"node {k}" for k in range(NODES)]
+    pairs = as_pair_graph(data).pairs.t().tolist()
+    rows = [[names[a], names[b], "1", f"note {k}"] for k, (a, b) in enumerate(pairs)]
+    features = [[name, *map(str, row)] for name, row in zip(names, data.x.tolist(), strict=True)]
+    columns = [f"f{k}" for k in range(FEATURES_OF_DATA)]
+    _table(folder / EDGES, [["source", "target", "weight", "note"], *rows])
+    _table(folder / "edges.tsv", [["source", "target", "weight", "note"], *rows], "\t")
+    _table(folder / NUMBERED, [list(map(str, pair)) for pair in pairs])
+    _table(folder / FEATURES, [["node", *columns], *features])
+    long = [[row[0], name, cell] for row in features for name, cell in zip(columns, row[1:], strict=True)]
+    _table(folder / "long.csv", [["node", "feature", "value"], *long])
+    edges = {name: [row[k] for row in rows] for k, name in enumerate(("source", "target"))}
+    parquet.write_table(pyarrow.table({**edges, "weight": [1.0] * len(rows)}), folder / "edges.parquet")
+    own = {name: data.x[:, k].tolist() for k, name in enumerate(columns)}
+    parquet.write_table(pyarrow.table({"node": names, **own}), folder / "features.parquet")
+    np.save(folder / "features.npy", data.x.numpy())
+    sparse.save_npz(folder / "features.npz", sparse.csr_array(data.x.numpy()))
+    network = networkx.Graph()
+    for name, row in zip(names, data.x.tolist(), strict=True):
+        network.add_node(name, **dict(zip(columns, row, strict=True)))
+    network.add_edges_from((row[0], row[1], {"weight": 1.0}) for row in rows)
+    networkx.write_graphml_xml(network, folder / "own.graphml")
+    networkx.write_gexf(network, folder / "own.gexf")
+    torch.save(data, folder / "own.pt")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        command("purify", EDGES, "--features", FEATURES, "-m", PURIFIER, "-o", "purified.csv", "--threshold", 0.4)()
+    finally:
+        os.chdir(before)
+
+
+def _table(path: Path, rows: list[list[str]], delimiter: str = ",") -> None:
+    with open(path, "w", newline="") as file:
+        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(rows)
 
 
 def timeless(document: object) -> object:

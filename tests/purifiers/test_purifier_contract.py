@@ -233,3 +233,18 @@ def test_purify_returns_a_graph(name: str) -> None:
     data = communities()
     graph = pg.graph.as_pair_graph(data)
     assert isinstance(ready(name).purify(data.x, graph), PairGraph)
+
+
+@every_purifier
+def test_the_evidence_is_that_of_the_purification(name: str) -> None:
+    data, purifier = communities(seed=4), ready(name)
+    graph = as_pair_graph(data)
+    with torch.no_grad():
+        evidence, purified = purifier.evidence(data.x, graph), purifier.purify(data.x, graph)
+    assert evidence.purified == purified
+    assert len(evidence.weights) >= 2
+    assert all(weights.shape == (graph.num_pairs,) for weights in evidence.weights)
+    assert torch.equal(evidence.weights[0], graph.weight)
+    found = purifier.explain(data)
+    assert torch.equal(found["weight"], evidence.score)
+    assert {"rank", "similarity", "common_neighbours", "degree_source", "degree_target"} <= found.columns.keys()

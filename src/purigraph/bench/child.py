@@ -6,7 +6,7 @@ import json
 import sys
 
 from purigraph.bench import workloads
-from purigraph.bench.measure import memory_now, memory_peak
+from purigraph.memory import memory_now, memory_peak
 
 
 def main() -> None:

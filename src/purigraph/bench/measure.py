@@ -7,11 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import torch
-
-from purigraph.errors import InputError
 
 
 def by_turns(sides: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, float]:
@@ -39,24 +36,6 @@ def floor_seconds(num_nodes: int, rounds: int = 3) -> float:
     left, right = torch.randn(num_nodes, 1024), torch.randn(1024, 1024)
     out = torch.empty(num_nodes, 1024)
     return by_turns({"F": lambda: torch.mm(left, right, out=out)}, rounds=rounds)["F"]
-
-
-def memory_now() -> float:
-    """Return the resident memory of this process, in MB."""
-    return _memory("VmRSS")
-
-
-def memory_peak() -> float:
-    """Return the peak resident memory of this process so far, in MB."""
-    return _memory("VmHWM")
-
-
-def _memory(field: str) -> float:
-    # Not getrusage: its peak is inherited from the parent process.
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) / 1024
-    raise InputError(f"/proc/self/status has no {field}: memory can only be measured on Linux.")
 
 
 def child_memory(workload: str, side: str, **size: int) -> float:

@@ -8,7 +8,21 @@ from typing import NoReturn
 import typer
 
 from purigraph._version import __version__
-from purigraph.cli import attack, bench, datasets, demo, evaluate, fit, paper, purify, settings, train
+from purigraph.cli import (
+    attack,
+    bench,
+    check,
+    datasets,
+    demo,
+    evaluate,
+    fit,
+    paper,
+    purify,
+    serve,
+    settings,
+    train,
+    verify,
+)
 from purigraph.cli.commands import Terminated, add_command, end_on_signals
 from purigraph.errors import PurigraphError
 
@@ -19,7 +33,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (demo, fit, purify, train, attack, evaluate, datasets, settings, bench):
+for module in (demo, fit, purify, verify, check, serve, train, attack, evaluate, datasets, settings, bench):
     add_command(app, module)
 app.add_typer(paper.app)
 

@@ -20,6 +20,7 @@ from purigraph.cli.options import (
     CheckpointOption,
     ClassifierOption,
     DeviceOption,
+    FeaturesOption,
     GraphArgument,
     JsonOption,
     PresetOption,
@@ -41,6 +42,7 @@ def run(
     graph: GraphArgument,
     classifier: ClassifierOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The .safetensors file to write the flips to.")],
+    features: FeaturesOption = None,
     purifier: PurifierOption = None,
     anchor: AnchorOption = None,
     attack: AttackOption = None,
@@ -70,7 +72,7 @@ def run(
     from purigraph.graph.npz import save_npz
     from purigraph.graph.perturbation import Perturbation
 
-    inputs = [graph_file(graph), start, classifier, purifier]
+    inputs = [graph_file(graph), features, start, classifier, purifier]
     check_output(output, "--output", suffix=".safetensors", kind=FLIPS, apart_from=inputs)
     check_output(graph_output, "--graph-output", suffix=".npz", kind=GRAPH_FILE, apart_from=[*inputs, output])
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=[*inputs, output, graph_output])
@@ -80,7 +82,7 @@ def run(
     )
     begin = None if start is None else Perturbation.load(start)
     model, inner = load_victim(classifier, purifier, device, anchor)
-    data, chosen = load_scene(graph, inner, seed=seed, split=split, device=device)
+    data, chosen = load_scene(graph, inner, features=features, seed=seed, split=split, device=device)
     with advice_for_the_command_line(purifier):
         found = attacker(
             model,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from purigraph.cli.options import JsonOption, SeedOption
-from purigraph.cli.outputs import print_json
+from purigraph.cli.outputs import PAGE, check_output, print_json
 from purigraph.tables import Table
+
+if TYPE_CHECKING:
+    from purigraph.demo import DemoResult
 
 NAME = "demo"
 HELP = "Train, attack and purify on the embedded graph, in a few minutes and without a download."
@@ -17,10 +21,15 @@ HELP = "Train, attack and purify on the embedded graph, in a few minutes and wit
 def run(
     epochs: Annotated[int, typer.Option(min=1, help="Training epochs of the purifier.")] = 1000,
     seed: SeedOption = 0,
+    report: Annotated[
+        Path, typer.Option("--report", help="The HTML page to write, with the evidence of one purification.")
+    ] = Path("demo-report.html"),
     as_json: JsonOption = False,
 ) -> None:
-    """Run the demo and print the accuracy after each attack."""
+    """Run the demo, print the accuracy after each attack and write a page of evidence."""
     from purigraph.demo import run_demo
+
+    check_output(report, "--report", suffix=".html", kind=PAGE)
 
     def say(text: str) -> None:
         typer.secho(text, err=True, dim=True)
@@ -31,8 +40,10 @@ def run(
         progress=False if as_json else None,
         say=(lambda text: None) if as_json else say,
     )
+    if result.audit is not None:
+        _write_page(result, report)
     if as_json:
-        print_json(result.to_dict())
+        print_json({**result.to_dict(), "report": None if result.audit is None else str(report)})
         return
     rows: list[list[object]] = [
         ["0 (clean)", 0, _percent(result.clean), _percent(result.protected_clean), _percent(result.protected_clean)]
@@ -46,7 +57,22 @@ def run(
         rows,
     ).print()
     typer.echo(result.sentence())
+    if result.audit is not None:
+        typer.echo(f"The evidence of purifying the attacked graph is in {report}: open it in a browser.")
     typer.secho(f"Seed {result.seed}, {result.seconds:.0f} seconds.", dim=True)
+
+
+def _write_page(result: DemoResult, path: Path) -> None:
+    from purigraph.files import write_text
+    from purigraph.report import page_text
+
+    assert result.audit is not None
+    facts = [
+        ("graph", "the embedded graph, attacked for a GCN"),
+        ("flipped edges", f"{result.main().flips:,} (epsilon {result.main().epsilon:g})"),
+        ("result", result.sentence()),
+    ]
+    write_text(path, page_text(result.audit, title="the demo's attacked graph", facts=facts))
 
 
 def _percent(share: float) -> str:

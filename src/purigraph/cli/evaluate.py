@@ -18,6 +18,7 @@ from purigraph.cli.options import (
     CheckpointOption,
     ClassifierOption,
     DeviceOption,
+    FeaturesOption,
     GraphArgument,
     JsonOption,
     PresetOption,
@@ -39,6 +40,7 @@ DEFAULT_EPSILONS = (0.1, 0.25, 0.5)
 def run(
     graph: GraphArgument,
     classifier: ClassifierOption,
+    features: FeaturesOption = None,
     purifier: PurifierOption = None,
     anchor: AnchorOption = None,
     attack: AttackOption = None,
@@ -70,7 +72,7 @@ def run(
     from purigraph.files import write_json
     from purigraph.protection import Protected
 
-    inputs = [graph_file(graph), classifier, purifier]
+    inputs = [graph_file(graph), features, classifier, purifier]
     written = report(NAME, "graph", "attack_seeds", "budget_kind")
     check_output(output, "--output", kind=written, apart_from=[*inputs, checkpoint])
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=inputs)
@@ -92,7 +94,7 @@ def run(
     if not worst:
         attacker = create_attack(attack, settings, preset=preset, epochs=epochs, graph=graph, through_purifier=adaptive)
     model, inner = load_victim(classifier, purifier, device, anchor)
-    data, chosen = load_scene(graph, inner, seed=seed, split=split, device=device)
+    data, chosen = load_scene(graph, inner, features=features, seed=seed, split=split, device=device)
     seeds = attack_seed or [0]
     result: Evaluation | WorstCase
     if attacker is None:

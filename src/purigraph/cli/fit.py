@@ -8,17 +8,17 @@ import typer
 
 from purigraph.cli.fit_anchor import fit_anchor
 from purigraph.cli.inputs import (
-    check_device,
     check_names,
     check_split,
     graph_file,
     is_file,
-    load_graph,
+    load_document,
     read_settings,
 )
 from purigraph.cli.options import (
     CheckpointOption,
     DeviceOption,
+    FeaturesOption,
     GraphArgument,
     JsonOption,
     ModelFolderOption,
@@ -27,6 +27,7 @@ from purigraph.cli.options import (
     SplitOption,
 )
 from purigraph.cli.outputs import check_output, keep_result, print_json
+from purigraph.devices import check_device
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -42,6 +43,7 @@ SETTINGS_OF = ("purifier", "fit", "anchor")
 def run(
     graph: GraphArgument,
     output: ModelFolderOption,
+    features: FeaturesOption = None,
     kind: Annotated[str, typer.Option("--kind", "-k", help="Which purifier.")] = "gpr-gae",
     classifier: Annotated[
         str | None,
@@ -84,7 +86,7 @@ def run(
     from purigraph.errors import InputError
     from purigraph.graph.splits import MASKS, inductive_split
 
-    apart_from = [graph_file(graph), classifier]
+    apart_from = [graph_file(graph), features, classifier]
     check_output(output, "--output", folder=True, model="anchor" if anchor else "purifier", apart_from=apart_from)
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph_file(graph), output])
     if split is not None and not inductive:
@@ -93,6 +95,8 @@ def run(
     if anchor and preset is not None:
         raise InputError("--preset belongs to purifiers: omit it with --anchor.")
     if anchor:
+        if features is not None:
+            raise InputError("--features is for purifiers: an anchor needs a graph with features and labels.")
         fit_anchor(graph, classifier, output, given, seed=seed, device=device, as_json=as_json)
         return
     if "in_channels" in given:
@@ -112,10 +116,17 @@ def run(
     if inductive:
         check_split(graph, split)
         _check_seed(attacked, graph, seed, split or 0)
-        graphs = inductive_split(load_graph(graph, seed=seed, split=split or 0, needs=MASKS, device=device))
+        loaded, document = load_document(
+            graph, features=features, seed=seed, split=split or 0, needs=MASKS, device=device
+        )
+        graphs = inductive_split(loaded)
         train, validation = graphs.train, graphs.validation
     else:
-        train, validation = load_graph(graph, seed=seed, device=device), None
+        loaded, document = load_document(graph, features=features, seed=seed, device=device)
+        train, validation = loaded, None
+    if document is not None and not as_json:
+        for note in document.notes:
+            typer.secho(note, err=True, dim=True)
     purifier = _make(component, preset, own, train, quiet=as_json)
     shared: dict[str, Any] = {"seed": seed, "checkpoint": checkpoint, "progress": False if as_json else None, **rest}
     if attacked is None:
@@ -124,6 +135,9 @@ def run(
         from purigraph.training import fit_against_attacks
 
         fit_against_attacks(purifier, train, classifier=attacked, **shared)
+    if document is not None:
+        # Later graphs must have the same features, in the same order.
+        purifier.provenance = {**(purifier.provenance or {}), "features": document.layout.record()}
     keep_result(purifier.save_pretrained, output)
     if as_json:
         print_json({"model": str(output), **(purifier.provenance or {})})

@@ -29,7 +29,8 @@ def fit_anchor(
     """
     from purigraph import anchors, classifiers
     from purigraph.anchors.anchor import AnchorFitSettings
-    from purigraph.cli.inputs import check_device, check_names, is_file
+    from purigraph.cli.inputs import check_names, is_file
+    from purigraph.devices import check_device
     from purigraph.graph.splits import MASKS, inductive_split
 
     if classifier is None:
@@ -42,8 +43,9 @@ def fit_anchor(
     AnchorFitSettings(**rest)  # checked before the data is loaded
     model = classifiers.load(classifier).to(check_device(device))
     option = "split" if is_file(graph) else "seed"
+    chosen = {option: as_trained(option, None, model)}
     data = load_graph(
-        graph, **{"split": 0, option: as_trained(option, None, model)}, needs=("y", *MASKS), device=device
+        graph, seed=chosen.get("seed", 0), split=chosen.get("split", 0), needs=("y", *MASKS), device=device
     )
     graphs = inductive_split(data)
     anchor.fit(model, graphs.train, graphs.validation, seed=seed, progress=False if as_json else None, **rest)

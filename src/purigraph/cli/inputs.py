@@ -7,16 +7,23 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from purigraph.devices import check_device
 from purigraph.errors import DatasetError, InputError, UnknownNameError
 from purigraph.settings import what_was_meant
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from purigraph.graph.file_formats import GraphDocument
+
+
+#: The endings of graph files; those of `purigraph.graph.file_formats`, which takes seconds to import.
+GRAPH_SUFFIXES = (".npz", ".csv", ".tsv", ".parquet", ".pq", ".pt", ".pth", ".graphml", ".gexf")
+
 
 def is_file(graph: str) -> bool:
     """Whether `graph` is a graph file and not the name of a dataset (a folder may have the same name)."""
-    return Path(graph).suffix == ".npz" or Path(graph).is_file()
+    return Path(graph).suffix.lower() in GRAPH_SUFFIXES or Path(graph).is_file()
 
 
 def graph_file(graph: str) -> str | None:
@@ -25,56 +32,68 @@ def graph_file(graph: str) -> str | None:
 
 
 def load_graph(
-    graph: str, *, seed: int = 0, split: int | None = None, needs: Sequence[str] = (), device: str = "cpu"
+    graph: str,
+    *,
+    features: str | None = None,
+    expected: object = None,
+    seed: int = 0,
+    split: int | None = None,
+    needs: Sequence[str] = (),
+    device: str = "cpu",
 ) -> Data:
     """Load the graph given to a command: a file if it looks like one, otherwise a dataset.
 
     Args:
         graph: The path or name of the graph.
+        features: The path of a file with its features.
+        expected: What a model's record says about the features that it was fitted to (see `FeatureLayout`).
         seed: The seed of the split of a dataset.
         split: The index of the split of a file; None leaves (N, S) masks unchanged.
         needs: The labels and masks that the command needs; datasets have all of them.
         device: The device to load to.
     """
+    return load_document(
+        graph, features=features, expected=expected, seed=seed, split=split, needs=needs, device=device
+    )[0]
+
+
+def load_document(
+    graph: str,
+    *,
+    features: str | None = None,
+    expected: object = None,
+    seed: int = 0,
+    split: int | None = None,
+    needs: Sequence[str] = (),
+    device: str = "cpu",
+) -> tuple[Data, GraphDocument | None]:
+    """Load a graph as `load_graph` does, and return the document that it was read from too; None for a dataset."""
     from purigraph import datasets
-    from purigraph.graph.npz import load_npz
+    from purigraph.graph.file_formats import FeatureLayout, read_graph_file
 
     check_device(device)
     if not is_file(graph):
+        if features is not None:
+            raise InputError(f"{graph} is a dataset with its own features: leave --features out.")
         try:
-            return datasets.load(graph, seed=seed).to(device)
+            return datasets.load(graph, seed=seed).to(device), None
         except UnknownNameError as error:
-            raise DatasetError(f"{error} Or pass the path of a .npz graph file.") from None
-    data = load_npz(graph)
+            raise DatasetError(f"{error} Or pass the path of a graph file (.npz, .csv, ...: docs/files.md).") from None
+    document = read_graph_file(graph, features, FeatureLayout.of_record(expected))
+    data = document.both_ways()
     missing = [name for name in needs if name not in data]
     if missing:
         raise InputError(
             f"{graph} has no {' and no '.join(missing)}: this command needs {', '.join(needs)} in a graph file "
             "(see docs/graph-files.md)."
         )
-    return (data if split is None else _choose(data, split, graph)).to(device)
+    return (data if split is None else _choose(data, split, graph)).to(device), document
 
 
 def check_split(graph: str, split: int | None) -> None:
     """Raise `InputError` if a split is given for a graph without numbered splits."""
     if split is not None and not is_file(graph):
         raise InputError(f"--split selects a split of a graph file; the split of {graph} is selected by --seed.")
-
-
-def check_device(device: str) -> str:
-    """Raise `InputError` if a device is not available."""
-    import torch
-
-    try:
-        # The device `meta` has shapes but no values, so it fails here too.
-        torch.zeros(1, device=device).add(1).item()
-    except NotImplementedError:  # its message lists all backends, over many lines
-        reason = "this machine, or this build of PyTorch, does not support it. cpu always works."
-    except (RuntimeError, AssertionError, ValueError, TypeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-    else:
-        return device
-    raise InputError(f"Device {device!r} can't be used here: {reason}")
 
 
 def read_settings(given: list[str] | None, **options: Any) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from purigraph.cli.inputs import check_device, check_split, is_file, load_graph
+from purigraph.cli.inputs import check_split, is_file, load_graph
+from purigraph.devices import check_device
 from purigraph.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +31,13 @@ def load_victim(
 
 
 def load_scene(
-    graph: str, classifier: Classifier, *, seed: int | None, split: int | None, device: str
+    graph: str,
+    classifier: Classifier,
+    *,
+    features: str | None = None,
+    seed: int | None,
+    split: int | None,
+    device: str,
 ) -> tuple[Data, dict[str, int]]:
     """Return the graph with its labels and test nodes, and how its split was selected.
 
@@ -46,7 +53,15 @@ def load_scene(
     else:
         check_split(graph, split)
         chosen = {"seed": as_trained("seed", seed, classifier)}
-    data = load_graph(graph, **{"split": 0, **chosen}, needs=("y", "test_mask"), device=device)
+    data = load_graph(
+        graph,
+        features=features,
+        expected=(classifier.provenance or {}).get("features"),
+        seed=chosen.get("seed", 0),
+        split=chosen.get("split", 0),
+        needs=("y", "test_mask"),
+        device=device,
+    )
     if not data.test_mask.any():
         raise InputError(
             f"{graph} has no test nodes to attack: its test_mask is False everywhere (see docs/graph-files.md)."

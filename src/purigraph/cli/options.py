@@ -23,7 +23,19 @@ AnchorOption = Annotated[
     str | None, typer.Option("--anchor", help="The folder of an anchor (`purigraph fit --anchor`), or hf://owner/name.")
 ]
 GraphArgument = Annotated[
-    str, typer.Argument(metavar="GRAPH", help="A dataset's name (see `purigraph datasets`) or a .npz graph file.")
+    str,
+    typer.Argument(
+        metavar="GRAPH",
+        help="A dataset's name (see `purigraph datasets`) or a graph file: .npz, .csv, .tsv, .parquet, .graphml, "
+        ".gexf, .pt (docs/files.md).",
+    ),
+]
+FeaturesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        help="The features of the nodes of GRAPH: .csv, .tsv, .parquet, .npy or a SciPy .npz.",
+    ),
 ]
 CheckpointOption = Annotated[
     Path | None,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import typer
 
+from purigraph.cli.inputs import GRAPH_SUFFIXES, is_file
 from purigraph.errors import InputError, ModelFileError, OutputError
 from purigraph.files import check_writable, json_text, read_json
 
@@ -44,8 +45,34 @@ def _holds_graph(path: Path) -> bool:
         return False
 
 
+def _holds_receipt(path: Path) -> bool:
+    document = read_json(path)
+    return isinstance(document, dict) and str(document.get("format")).startswith("purigraph.receipt/")
+
+
+def _holds_page(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return b'<meta name="generator" content="purigraph' in file.read(1 << 12)
+
+
+def _has_receipt(path: Path) -> bool:
+    """Whether a file was written by `purify`: its receipt is beside it."""
+    return _holds_receipt(path.with_name(path.name + ".receipt.json"))
+
+
 FLIPS = Kind("a file of flips", _holds_flips)
 GRAPH_FILE = Kind("a graph file", _holds_graph)
+PURIFIED = Kind("a file of `purigraph purify` with its receipt", _has_receipt)
+RECEIPT = Kind("a receipt of `purigraph purify`", _holds_receipt)
+PAGE = Kind("a page of purigraph", _holds_page)
+
+
+def output_kind(graph: str) -> tuple[str, Kind]:
+    """Return how the name of a purified graph must end, and what it may overwrite: its format is that of the graph."""
+    suffix = Path(graph).suffix.lower()
+    if not is_file(graph) or suffix not in GRAPH_SUFFIXES:
+        return ".npz", GRAPH_FILE
+    return suffix, GRAPH_FILE if suffix == ".npz" else PURIFIED
 
 
 def report(command: str, *keys: str) -> Kind:
@@ -83,7 +110,7 @@ def check_output(
     """
     if path is None:
         return
-    if suffix is not None and path.suffix != suffix:
+    if suffix is not None and path.suffix.lower() != suffix:
         raise InputError(f"{option} {path}: the name must end in {suffix}, the format that is written.")
     if folder and path.exists() and not path.is_dir():
         raise InputError(f"{option} {path} is a file: pass a folder.")

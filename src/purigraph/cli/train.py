@@ -7,17 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from purigraph.cli.inputs import (
-    check_device,
     check_names,
     check_split,
     graph_file,
     is_file,
-    load_graph,
+    load_document,
     read_settings,
 )
 from purigraph.cli.options import (
     CheckpointOption,
     DeviceOption,
+    FeaturesOption,
     GraphArgument,
     JsonOption,
     ModelFolderOption,
@@ -26,6 +26,7 @@ from purigraph.cli.options import (
     SplitOption,
 )
 from purigraph.cli.outputs import check_output, keep_result, print_json
+from purigraph.devices import check_device
 
 NAME = "train"
 HELP = "Train a classifier on the labelled nodes of a graph and save it to a folder."
@@ -36,6 +37,7 @@ DEFAULT_PROFILE = "cpu"
 def run(
     graph: GraphArgument,
     output: ModelFolderOption,
+    features: FeaturesOption = None,
     kind: Annotated[str, typer.Option("--kind", "-k", help="Which classifier: gcn, gat, gprgnn, appnp, ...")] = "gcn",
     regime: Annotated[str, typer.Option("--regime", help="vanilla, self or adversarial.")] = "vanilla",
     profile: Annotated[
@@ -67,7 +69,7 @@ def run(
     from purigraph.registry import canonical
     from purigraph.training import registry, train
 
-    check_output(output, "--output", folder=True, model="classifier", apart_from=[graph_file(graph)])
+    check_output(output, "--output", folder=True, model="classifier", apart_from=[graph_file(graph), features])
     check_output(checkpoint, "--checkpoint", folder=True, apart_from=[graph_file(graph), output])
     kind, regime = canonical(kind), canonical(regime)
     given = read_settings(settings, epochs=epochs)
@@ -83,7 +85,10 @@ def run(
     chosen = _settings(regime, profile, rest)
     loaded = None if purifier is None else purifiers.load(purifier).to(check_device(device))
     check_split(graph, split)
-    graphs = inductive_split(load_graph(graph, seed=seed, split=split or 0, needs=("y", *MASKS), device=device))
+    data, document = load_document(
+        graph, features=features, seed=seed, split=split or 0, needs=("y", *MASKS), device=device
+    )
+    graphs = inductive_split(data)
     if graphs.test.test_mask.any():
         read_targets(graphs.test, None, None, graphs.test.num_nodes)  # a missing label should not cost the training
     result = train(
@@ -99,8 +104,10 @@ def run(
     )
     assert isinstance(result.model, Pretrained)  # true for all classifiers created by name
     if is_file(graph):
-        # Later attacks on the classifier must use the same test nodes; for a dataset, they depend on the seed.
-        result.model.provenance = {**(result.model.provenance or {}), "split": split or 0}
+        # Later attacks on the classifier must use the same test nodes (for a dataset, they depend on the seed), and
+        # features in the same order.
+        record = {"split": split or 0, "features": None if document is None else document.layout.record()}
+        result.model.provenance = {**(result.model.provenance or {}), **record}
     keep_result(result.model.save_pretrained, output)
     model = result.model if loaded is None else protect(result.model, loaded)
     test = model_accuracy(model, graphs.test) if graphs.test.test_mask.any() else None

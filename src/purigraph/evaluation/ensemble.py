@@ -115,7 +115,7 @@ def thorough_ensemble(
         Member("prbcd from smaller budget", "prbcd", {**full, "loss": "elu-margin"}, begins_from=SMALLER),
         Member("prbcd from best", "prbcd", {**full, "loss": "tanh-margin"}, begins_from=BEST),
         Member("isolation from best", "isolation", {"loss": "margin"}, begins_from=BEST),
-        Member("evolutionary from best", "evolutionary", {"loss": "margin", "generations": 60}, begins_from=BEST),
+        Member("evolutionary from best", "evolutionary", {"loss": "margin", "generations": 240}, begins_from=BEST),
     ]
 
 

@@ -44,6 +44,25 @@ def node_codes(
     return cast(Tensor, _NodeCodes.apply(hops, gamma, weight, bias, nodes))  # type: ignore[no-untyped-call]
 
 
+def add_node_codes(out: Tensor, hops: Tensor, gamma: Tensor, weight: Tensor) -> None:
+    """Add the codes of some channels of the hops to `out` (N, C): over all channels, the sum is `node_codes`.
+
+    Nothing is kept for a backward pass, and there is never more than one block of activated filters.
+
+    Args:
+        out: (N, C), contiguous.
+        hops: (M, N, Z), some of the Z1 channels.
+        gamma: (F, M).
+        weight: (F Z, C), the rows of W that belong to these channels.
+    """
+    active = hops.new_empty(min(BLOCK_ROWS, len(out)), weight.shape[0])
+    for start in range(0, len(out), BLOCK_ROWS):
+        rows = out[start : start + BLOCK_ROWS]
+        block = active[: len(rows)]
+        _activate(hops, gamma, None, start, block)
+        rows.addmm_(block, weight)
+
+
 class _NodeCodes(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hops: Tensor, gamma: Tensor, weight: Tensor, bias: Tensor, nodes: Tensor | None) -> Tensor:

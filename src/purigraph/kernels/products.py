@@ -17,6 +17,7 @@ from torch import Tensor
 from purigraph.kernels import compiled, threads
 from purigraph.kernels.compiled import array
 from purigraph.kernels.csr import Pattern
+from purigraph.kernels.prefetch import AHEAD, CACHED, LINE, prefetch
 
 # The PyTorch version of the sampled product processes this many elements of entries x channels at a time.
 _CHUNK_ELEMENTS = 1 << 24
@@ -84,6 +85,7 @@ def _product(
     rowptr: Any, col: Any, value: Any, diagonal: Any, dense: Any, out: Any, start: int, stop: int
 ) -> None:  # pragma: no cover - compiled
     channels = dense.shape[1]
+    last, is_far = rowptr[stop] - 1, dense.size > CACHED
     for i in range(start, stop):
         row = out[i]
         if len(diagonal) > 0:
@@ -92,6 +94,10 @@ def _product(
         else:
             row[:] = 0
         for e in range(rowptr[i], rowptr[i + 1]):
+            if is_far:
+                ahead = col[min(e + AHEAD, last)]
+                for z in range(0, channels, LINE):
+                    prefetch(dense, ahead, z)
             v = value[e]
             if v != 0:
                 other = dense[col[e]]

@@ -6,7 +6,11 @@ and the error messages then find it automatically.
 """
 
 from purigraph.purifiers.base import Purifier, registry
+from purigraph.purifiers.calibration import Calibration, calibrate
 from purigraph.purifiers.chain import Chain
+from purigraph.purifiers.cutting import CutRules, Decision, decide
+from purigraph.purifiers.evidence import Evidence
+from purigraph.purifiers.explanation import Explanation
 from purigraph.purifiers.good_at import GOODAT
 from purigraph.purifiers.gpr_gae import GPRGAE
 from purigraph.purifiers.jaccard import Jaccard
@@ -19,11 +23,18 @@ __all__ = [
     "GOODAT",
     "GPRGAE",
     "SVD",
+    "Calibration",
     "Chain",
+    "CutRules",
+    "Decision",
+    "Evidence",
+    "Explanation",
     "Jaccard",
     "Purifier",
     "Recipe",
+    "calibrate",
     "create",
+    "decide",
     "load",
     "names",
     "register",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, overload
@@ -19,12 +19,20 @@ from purigraph.graph.nodes import read_nodes
 from purigraph.memo import Identity, Memo
 from purigraph.numbers import read_integer
 from purigraph.pretrained import Pretrained, SavedComponents
+from purigraph.purifiers.calibration import Calibration, calibrate
+from purigraph.purifiers.check import GraphCheck, compare
 from purigraph.purifiers.edge_scorer import EdgeScorer, PairScores, weights_as_scores
+from purigraph.purifiers.evidence import Evidence
+from purigraph.purifiers.explanation import Explanation, explain_edges
 from purigraph.purifiers.neighbourhood import cut_out, neighbourhood
 from purigraph.purifiers.preset import Preset
+from purigraph.purifiers.statistics import GraphStatistics
 from purigraph.settings import Settings
 
 Self = TypeVar("Self", bound="Purifier")
+
+# Where a model's record has the statistics of its training graph.
+_STATISTICS = "statistics"
 
 
 class NoSettings(Settings):
@@ -125,6 +133,7 @@ class Purifier(Pretrained):
         # Learning takes gradients, also if it is called where they are switched off.
         with torch.inference_mode(False), torch.enable_grad():
             self._learn(data, validation, chosen, seed=seed, checkpoint=checkpoint, progress=progress)
+        self._keep_statistics(data)
         return self
 
     def _learn(
@@ -298,6 +307,45 @@ class Purifier(Pretrained):
         return made
 
     @property
+    def suspicious_below(self) -> float:
+        """The score below which an edge counts as suspicious in statistics and reports."""
+        return 0.5
+
+    @property
+    def training_statistics(self) -> GraphStatistics | None:
+        """The statistics of the graph that `fit` was given; None if the model was saved without them."""
+        record = None if self.provenance is None else self.provenance.get(_STATISTICS)
+        return None if record is None else GraphStatistics.of_record(record)
+
+    def statistics(self, data: Data) -> GraphStatistics:
+        """Return the statistics of a graph, among them those of the scores of its edges."""
+        graph = self._read(data)[0]
+        scores = self.scorer(data).score(graph.pairs)
+        return GraphStatistics.of(data.x, graph, scores, self.suspicious_below)
+
+    def check(self, data: Data) -> GraphCheck:
+        """Compare a graph with the one that `fit` was given: degrees, features and scores.
+
+        A purifier knows only the kind of graph that it was trained on; on others, its weights mean little.
+
+        Raises:
+            NotFittedError: If the statistics of the training graph are not known.
+        """
+        known = self.training_statistics
+        if known is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} does not know the statistics of the graph that it was trained on (older "
+                "models were saved without them): fit it again, or call "
+                "compare(purifier.statistics(trusted), purifier.statistics(data)) of purigraph.purifiers.check."
+            )
+        return compare(known, self.statistics(data))
+
+    def _keep_statistics(self, data: Data) -> None:
+        """Keep the statistics of the training graph with the model."""
+        if isinstance(data, Data) and data.x is not None and self.is_fitted:
+            self.provenance = {**(self.provenance or {}), _STATISTICS: self.statistics(data).record()}
+
+    @property
     def receptive_field(self) -> int | None:
         """The number of hops around a node within which everything lies that the weights of its edges depend on.
 
@@ -334,6 +382,49 @@ class Purifier(Pretrained):
     def traced(self, x: Tensor, graph: PairGraph) -> tuple[PairGraph, Any]:
         """Return the purified graph and how its purification went; by default there is nothing to tell, None."""
         return self.purify(x, graph), None
+
+    def evidence(self, x: Tensor, graph: PairGraph) -> Evidence:
+        """Return the purified graph with all that led to it, step by step; by default, the weights before and after."""
+        return Evidence.of(graph, self.purify(x, graph))
+
+    def explain(self, data: Data, ids: Sequence[object] | None = None) -> Explanation:
+        """Purify a graph and return why every edge got its weight: a table with a row per edge.
+
+        Per edge: the weight at each step, the scores of both directions (where the purifier has them), its rank, the
+        similarity of the two nodes' features, their common neighbours and degrees.
+
+        Args:
+            data: x, edge_index and, optionally, edge_weight.
+            ids: N names of the nodes. Default: their numbers.
+        """
+        graph = self._read(data)[0]
+        if ids is not None and len(ids) != graph.num_nodes:
+            raise InputError(f"ids has {len(ids)} entries, but the graph has {graph.num_nodes} nodes.")
+        with torch.no_grad():
+            evidence = self.evidence(data.x, graph)
+        return explain_edges(data.x, graph, evidence, (lambda node: node) if ids is None else ids.__getitem__)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Return the thresholds by false-positive rate that `fit` measured on held-out edges; None if it did not."""
+        return Calibration.of_record((self.provenance or {}).get("calibration"))
+
+    def suggest_threshold(self, false_positive_rate: float = 0.01, data: Data | None = None, *, seed: int = 0) -> float:
+        """Return the weight below which at most this share of true edges should lie.
+
+        Args:
+            false_positive_rate: The share of true edges that may be lost.
+            data: A trusted graph to measure on (see `calibration.calibrate`). Default: what `fit` measured on the
+                held-out edges of its validation sets.
+            seed: The seed of the edges that are injected into `data`.
+        """
+        found = self.calibration if data is None else calibrate(self, data, seed=seed)
+        if found is None:
+            raise InputError(
+                f"This {type(self).__name__} has no calibration of its own: pass a trusted graph as data to measure a "
+                "threshold on."
+            )
+        return found.threshold(false_positive_rate)
 
     def purify_data(self, data: Data) -> tuple[Data, Any]:
         """Return a new `Data` with purified weights, as calling the purifier does, and how it went (see `traced`)."""

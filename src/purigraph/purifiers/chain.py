@@ -67,6 +67,7 @@ class Chain(Purifier):
 
     def __init__(self, parts: Sequence[Purifier | Recipe | Mapping[str, Any] | str]) -> None:
         recipes = _recipes(parts)
+        self._own_record: dict[str, Any] = {}
         super().__init__(parts=recipes)
         made = [
             part if isinstance(part, Purifier) else recipe.make() for part, recipe in zip(parts, recipes, strict=True)
@@ -109,7 +110,9 @@ class Chain(Purifier):
     def provenance(self) -> Mapping[str, Any] | None:
         """Where the parts' weights come from: `parts` holds a record or null for each; None if none is known."""
         records = [None if part.provenance is None else dict(part.provenance) for part in self]
-        return {"parts": records} if any(record is not None for record in records) else None
+        if not any(record is not None for record in records):
+            return None
+        return {**self._own_record, "parts": records}
 
     @provenance.setter
     def provenance(self, record: Mapping[str, Any] | None) -> None:
@@ -120,6 +123,7 @@ class Chain(Purifier):
             )
         for part, own in zip(self, records, strict=True):
             part.provenance = own
+        self._own_record = {} if record is None else {name: record[name] for name in record if name != "parts"}
 
     def _learn(
         self,

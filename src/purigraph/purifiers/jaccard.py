@@ -58,8 +58,7 @@ class Jaccard(Purifier):
 
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
         """Return the graph with weights of 0 on edges between unlike nodes (see `Purifier`)."""
-        threshold = self.threshold if self.similarity == "jaccard" else self.cosine_threshold
-        kept = self._similarity(x, graph.pairs) >= threshold
+        kept = self._similarity(x, graph.pairs) >= self.suspicious_below
         return graph.with_weight(graph.weight * kept.to(graph.weight.dtype))
 
     def whole_weights(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
@@ -70,6 +69,11 @@ class Jaccard(Purifier):
     def receptive_field(self) -> int:
         """One hop: the weight of an edge depends on the features of its ends alone."""
         return 1
+
+    @property
+    def suspicious_below(self) -> float:
+        """The threshold of the chosen similarity."""
+        return self.threshold if self.similarity == "jaccard" else self.cosine_threshold
 
     def _pair_scores(self, x: Tensor, graph: PairGraph) -> PairScores:
         """The similarities of pairs, in [0, 1] or, for cosines, in [-1, 1]; they don't depend on the graph."""

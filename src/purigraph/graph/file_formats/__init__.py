@@ -36,7 +36,11 @@ __all__ = [
 
 
 def read_graph_file(
-    path: str | Path, features: str | Path | None = None, expected: FeatureLayout | None = None
+    path: str | Path,
+    features: str | Path | None = None,
+    expected: FeatureLayout | None = None,
+    *,
+    bare: bool = False,
 ) -> GraphDocument:
     """Read a graph file of any supported format.
 
@@ -44,6 +48,7 @@ def read_graph_file(
         path: The file; its ending says the format: .npz, .csv, .tsv, .parquet, .graphml, .gexf, .pt.
         features: A file with the features of its nodes, for formats without: .csv, .tsv, .parquet, .npy, .npz.
         expected: The features that a model was fitted to (`FeatureLayout.of_record`); columns are put into its order.
+        bare: Whether only nodes and edges are needed: no features are then made for an edge list without any.
 
     Raises:
         GraphError: If a file can't be read or is malformed. The message names the file, the row and the remedy.
@@ -53,11 +58,11 @@ def read_graph_file(
     suffix = place.suffix.lower()
     for kind in FORMATS:
         if suffix in kind.suffixes:
-            return kind.read(place, features, expected)
+            return kind.read(place, features, expected, bare=bare)
     with open_regular(place) as file:  # says so if there is no such file
         is_archive = file.read(2) == b"PK"
     if is_archive:
-        return NpzDocument.read(place, features, expected)
+        return NpzDocument.read(place, features, expected, bare=bare)
     raise GraphError(
         f"{path} is of an unknown format: its name must end in one of {', '.join(SUFFIXES)} (see docs/files.md)."
     )

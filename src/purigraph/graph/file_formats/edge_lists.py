@@ -76,7 +76,14 @@ class EdgeList(GraphDocument):
     suffixes: ClassVar[tuple[str, ...]] = EDGE_TABLES
 
     @classmethod
-    def read(cls, path: Path, features: str | Path | None = None, expected: FeatureLayout | None = None) -> EdgeList:
+    def read(
+        cls,
+        path: Path,
+        features: str | Path | None = None,
+        expected: FeatureLayout | None = None,
+        *,
+        bare: bool = False,
+    ) -> EdgeList:
         """Read an edge list, and the features of its nodes from a file of their own if there is one.
 
         Raises:
@@ -97,7 +104,8 @@ class EdgeList(GraphDocument):
                 "column of that name only."
             )
         if own is None:
-            x, layout = structural_features(ids), FeatureLayout(STRUCTURAL)
+            x = torch.zeros(len(ids), 0) if bare else structural_features(ids)
+            layout = FeatureLayout(STRUCTURAL)
             notes.append(
                 "There are no node features: the purifier works by the graph's structure alone, which is weaker."
             )

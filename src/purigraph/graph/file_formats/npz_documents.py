@@ -31,7 +31,14 @@ class NpzDocument(GraphDocument):
     always_drops: ClassVar[bool] = True
 
     @classmethod
-    def read(cls, path: Path, features: str | Path | None = None, expected: FeatureLayout | None = None) -> NpzDocument:
+    def read(
+        cls,
+        path: Path,
+        features: str | Path | None = None,
+        expected: FeatureLayout | None = None,
+        *,
+        bare: bool = False,
+    ) -> NpzDocument:
         """Read a graph file; it has its own features."""
         if features is not None:
             raise InputError(f"{path} has its own node features: leave --features out.")

@@ -46,7 +46,14 @@ class PyGFile(GraphDocument):
     suffixes: ClassVar[tuple[str, ...]] = (".pt", ".pth")
 
     @classmethod
-    def read(cls, path: Path, features: str | Path | None = None, expected: FeatureLayout | None = None) -> PyGFile:
+    def read(
+        cls,
+        path: Path,
+        features: str | Path | None = None,
+        expected: FeatureLayout | None = None,
+        *,
+        bare: bool = False,
+    ) -> PyGFile:
         """Read a `.pt` file, with PyTorch's restricted unpickler (`weights_only`).
 
         Raises:
@@ -71,6 +78,12 @@ class PyGFile(GraphDocument):
         own: FeatureFile | None,
         expected: FeatureLayout | None,
     ) -> PyGFile:
+        for name in ("edge_index", "edge_weight", "y", *MASKS):
+            given = contents.get(name)
+            if isinstance(given, Tensor) and (given.layout != torch.strided or given.is_quantized):
+                raise GraphError(
+                    f"{path}: `{name}` must be a plain dense tensor, not a {given.layout} {given.dtype} one."
+                )
         edge_index = contents["edge_index"]
         check_form(edge_index)
         edges, notes = edge_index.long(), []

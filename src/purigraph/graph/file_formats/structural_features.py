@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from purigraph.graph.file_formats.node_ids import NodeIds
+from purigraph.graph.npz_archive import check_memory
 
 #: The number of structural features.
 WIDTH = 256
@@ -28,6 +29,7 @@ def structural_features(ids: NodeIds) -> Tensor:
     >>> x.shape, bool((x == structural_features(NodeIds(["bob", "alice"])).flip(0)).all())
     (torch.Size([2, 256]), True)
     """
+    check_memory(8 * WIDTH * len(ids), f"Structural features of {len(ids):,} nodes take", "give features of your own")
     size = WIDTH // 8
     drawn = b"".join(hashlib.blake2b(name.encode("utf-8"), digest_size=size).digest() for name in ids.names())
     bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8)).reshape(len(ids), WIDTH)

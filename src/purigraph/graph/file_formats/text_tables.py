@@ -22,6 +22,8 @@ _DELIMITERS = (",", "\t", ";", "|")
 _COMMENTS = (b"#", b"%")
 _LINES_TO_SEE = 50
 _MOST_COLUMNS = 200_000
+# Arrow's words for a row with too few or too many cells.
+_WRONG_WIDTH = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
 
 
 @dataclass(frozen=True)
@@ -128,27 +130,20 @@ class TextTable:
         arrow = require("pyarrow", self.path)
         width = self.dialect.width
         names = [f"c{k}" for k in range(width)]
+        skipped = self.dialect.skipped_lines + int(self.header)
         wanted = list(range(width)) if columns is None else list(columns)
-        bad: list[Any] = []
-
-        def note(row: Any) -> str:
-            bad.append(row)
-            return "error"
-
         column_types = {names[k]: arrow.string() for k in wanted}
         column_types.update({names[k]: kind for k, kind in (types or {}).items()})
-        with open_regular(self.path) as file, explained(self.path, bad, header=self.header):
+        with open_regular(self.path) as file, explained(self.path, skipped=skipped):
             reader = self._csv.open_csv(
                 file,
                 read_options=self._csv.ReadOptions(
                     use_threads=False,
                     block_size=BLOCK,
                     column_names=names,
-                    skip_rows=self.dialect.skipped_lines + int(self.header),
+                    skip_rows=skipped,
                 ),
-                parse_options=self._csv.ParseOptions(
-                    delimiter=self.dialect.delimiter, newlines_in_values=True, invalid_row_handler=note
-                ),
+                parse_options=self._csv.ParseOptions(delimiter=self.dialect.delimiter, newlines_in_values=True),
                 convert_options=self._csv.ConvertOptions(
                     column_types=column_types,
                     include_columns=[names[k] for k in wanted],
@@ -195,8 +190,13 @@ class TextWriter:
 
 
 @contextmanager
-def explained(path: str | Path, bad: Sequence[Any] = (), *, header: bool = False) -> Iterator[None]:
-    """Turn Arrow's errors into a `GraphError` that names the file and, if it is known, the row."""
+def explained(path: str | Path, *, skipped: int = 0) -> Iterator[None]:
+    """Turn Arrow's errors into a `GraphError` that names the file and, if it is known, the row.
+
+    Args:
+        path: The file.
+        skipped: How many lines there are before the rows; Arrow counts them too.
+    """
     arrow = require("pyarrow", path)
     try:
         yield
@@ -207,23 +207,24 @@ def explained(path: str | Path, bad: Sequence[Any] = (), *, header: bool = False
             f"{path}: there is not enough memory to read it: use a smaller file, or a larger machine."
         ) from None
     except (arrow.ArrowException, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise GraphError(_reason(path, error, bad, header)) from None
+        raise GraphError(_reason(path, error, skipped)) from None
     except OSError as error:
         if error.errno is not None and not isinstance(error, arrow.ArrowException):
             raise
-        raise GraphError(_reason(path, error, bad, header)) from None
+        raise GraphError(_reason(path, error, skipped)) from None
 
 
-def _reason(path: str | Path, error: Exception, bad: Sequence[Any], header: bool) -> str:
-    if bad:
-        row = bad[0]
-        where = "a row" if row.number is None else f"row {row.number - int(header)}"
-        text = row.text if len(row.text) <= 60 else f"{row.text[:60]}..."
-        return (
-            f"{path}: {where} has {row.actual_columns} cells where {row.expected_columns} are expected ({text!r}): "
-            "complete it or remove it; cells that hold the delimiter must be quoted. Was the file cut short?"
-        )
+def _reason(path: str | Path, error: Exception, skipped: int) -> str:
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    wrong = _WRONG_WIDTH.search(text)
+    if wrong:
+        row, expected, found, cells = wrong.groups()
+        where = "a row" if row is None else f"row {int(row) - skipped}"
+        cells = cells if len(cells) <= 60 else f"{cells[:60]}..."
+        return (
+            f"{path}: {where} has {found} cells where {expected} are expected ({cells!r}): complete it or remove it; "
+            "cells that hold the delimiter must be quoted. Was the file cut short?"
+        )
     if "straddling" in text:
         return f"{path} has a row of more than {BLOCK >> 20} MB, or a quote that is never closed: it can't be read."
     if "UTF8" in text:

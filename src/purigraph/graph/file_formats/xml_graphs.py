@@ -47,7 +47,14 @@ class XmlGraph(GraphDocument):
     suffixes: ClassVar[tuple[str, ...]] = (".graphml", ".gexf")
 
     @classmethod
-    def read(cls, path: Path, features: str | Path | None = None, expected: FeatureLayout | None = None) -> XmlGraph:
+    def read(
+        cls,
+        path: Path,
+        features: str | Path | None = None,
+        expected: FeatureLayout | None = None,
+        *,
+        bare: bool = False,
+    ) -> XmlGraph:
         """Read a file.
 
         Raises:

@@ -171,6 +171,7 @@ class GOODAT(Purifier):
         with torch.no_grad():
             cut = float((self._scores(x, graph) > self.threshold).double().mean())
         self.provenance = {**record, "trusted_edges_cut": cut}
+        self._keep_statistics(data)
         return self
 
     def _train_detectors(
@@ -247,6 +248,11 @@ class GOODAT(Purifier):
     def receptive_field(self) -> int | None:
         """One hop if there is no classifier; that of a classifier is not known here."""
         return 1 if self.classifier is None else None
+
+    @property
+    def suspicious_below(self) -> float:
+        """The score of an edge that is just about to be cut."""
+        return 1 - self.threshold
 
     def suspicion(self, x: Tensor, graph: Any, edge_index: Tensor) -> Tensor:
         """How adversarial any node pairs look to the most suspicious detector, in the light of a graph.

@@ -20,6 +20,8 @@ from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.cut import cut
 from purigraph.purifiers.edge_scorer import PairScores
+from purigraph.purifiers.evidence import Evidence
+from purigraph.purifiers.gpr_gae.calibration import calibrate_on_validation
 from purigraph.purifiers.gpr_gae.fit_settings import FitOptions, FitReport, FitSettings
 from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
 from purigraph.purifiers.gpr_gae.presets import PRESETS, preset_for
@@ -156,8 +158,10 @@ class GPRGAE(Purifier):
         checkpoint: str | Path | None,
         progress: bool | None,
     ) -> None:
-        report = Training(self, data, validation, settings, seed=seed).complete(checkpoint, progress)
-        self._report, self.provenance = report, report.record()
+        training = Training(self, data, validation, settings, seed=seed)
+        report = training.complete(checkpoint, progress)
+        kept = calibrate_on_validation(self, (data if validation is None else validation).x, training.validation_sets)
+        self._report, self.provenance = report, {**report.record(), "calibration": kept.record()}
 
     def summary(self) -> str:
         """Return a sentence that summarises the last `fit`."""
@@ -183,6 +187,17 @@ class GPRGAE(Purifier):
         """Return the purified graph and its steps."""
         trace = self.trace(x, graph)
         return trace.graph, trace
+
+    def evidence(self, x: Tensor, graph: PairGraph) -> Evidence:
+        """Return the purified graph with the weights of all steps, and both directions' scores in the last."""
+        trace = self.trace(x, graph, history=True)
+        directed = None
+        if len(trace.weights) > 1:
+            links = self._built().frozen()
+            h, first_codes = self._prepare(x, links, graph.num_nodes)
+            directed = links.logits(h, graph.with_weight(trace.weights[-2]), None, first_codes).sigmoid()
+        weights = trace.weights if len(trace.weights) > 1 else [graph.weight, trace.graph.weight]
+        return Evidence(trace.graph, weights, directed, trace.relative_change, trace.converged)
 
     def purify_parts(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
         r"""Purify partially present edges (see `Purifier`): every step is $\pi \odot f_\theta(A^{(t)})$."""
@@ -272,6 +287,11 @@ class GPRGAE(Purifier):
             tolerance=config.tolerance,
             max_steps=config.max_steps,
         )
+
+    @property
+    def suspicious_below(self) -> float:
+        """The threshold, if there is one, or 0.5."""
+        return 0.5 if self.threshold is None else self.threshold
 
     @property
     def receptive_field(self) -> int:

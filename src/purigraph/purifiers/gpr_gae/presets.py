@@ -20,7 +20,7 @@ PRESETS = {
     ),
     "fast": Preset(
         "A small shape, trained until validation stops improving.",
-        shape={"hops": 3, "node_channels": 64, "edge_channels": 128},
+        shape={"hops": 3, "node_channels": 64, "edge_channels": 64},
         training={"epochs": 1000, "learning_rate": 0.02, "validate_every": 10, "patience": 100},
     ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,6 +120,11 @@ class Training:
         )
 
     @property
+    def validation_sets(self) -> Sequence[_ValidationSet]:
+        """Return the perturbed graphs that the best epoch was chosen on."""
+        return self.task.validation_sets
+
+    @property
     def finished(self) -> bool:
         """Whether all epochs are done or training has stopped early."""
         patience = self.settings.patience
@@ -129,7 +135,7 @@ class Training:
         """Train on one perturbed graph, validate if due, and return the loss."""
         settings, task = self.settings, self.task
         perturbed = perturb(task.graph, settings.injection, settings.masking, settings.reweighting, self.generator)
-        loss = _loss(self.links.trainable(), task.features, perturbed, settings, self.dropout, self.generator)
+        loss = training_loss(self.links.trainable(), task.features, perturbed, settings, self.dropout, self.generator)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise InputError(
@@ -189,7 +195,7 @@ class Training:
         return Layout(expected, checks, adam_entries(self.optimizer))
 
 
-def _loss(
+def training_loss(
     links: LinkMap,
     features: Features,
     perturbed: PerturbedGraph,

@@ -1,0 +1,210 @@
+"""How much the service holds, and what it does with more: `python studies/serve_load.py [DATASET [MODEL]]`.
+
+Starts `purigraph serve` on a free port of this machine and asks it from this process, over kept connections, for the
+scores of 100 random pairs a time. Three rounds of SECONDS each: the load that it holds (CLIENTS connections that each
+wait for an answer before they ask again), ten times as many, and the same with clients beside them that send rubbish.
+Every answer is compared with the scores that the library gives, every request must get exactly one answer, and at the
+end a SIGTERM must leave nothing unanswered. The result is written to `results/serve-load`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import purigraph as pg
+from purigraph.files import write_json
+
+RESULTS = Path(__file__).parent.parent / "results"
+SECONDS = 8.0
+CLIENTS = 32
+PAIRS = 100
+BODIES = 50
+RUBBISH_CLIENTS = 20
+EPSILON = 1e-5
+
+Body = tuple[bytes, list[float]]
+
+
+class Tally:
+    """What came of the requests of one round."""
+
+    def __init__(self) -> None:
+        self.statuses: Counter[int] = Counter()
+        self.seconds: list[float] = []
+        self.wrong = self.lost = self.asked = 0
+
+    def figures(self, took: float) -> dict[str, Any]:
+        """Return throughput and latencies of what was answered with scores."""
+        ordered = sorted(self.seconds) or [float("nan")]
+        return {
+            "asked": self.asked,
+            "answers": {str(status): number for status, number in sorted(self.statuses.items())},
+            "wrong": self.wrong,
+            "lost": self.lost,
+            "scored_requests_per_second": round(self.statuses[200] / took, 1),
+            "answers_per_second": round(sum(self.statuses.values()) / took, 1),
+            "p50_ms": round(1000 * statistics.median(ordered), 1),
+            "p99_ms": round(1000 * ordered[int(0.99 * (len(ordered) - 1))], 1),
+        }
+
+
+def requests(purifier: pg.GPRGAE, data: Any) -> list[Body]:
+    """Bodies and the scores that the library gives for them."""
+    generator = torch.Generator().manual_seed(0)
+    made = []
+    for _ in range(BODIES):
+        pairs = torch.randint(0, data.num_nodes, (2, PAIRS), generator=generator)
+        body = json.dumps({"pairs": pairs.t().tolist()}).encode()
+        made.append((body, purifier.score_edges(data, pairs).tolist()))
+    return made
+
+
+async def ask(port: int, bodies: list[Body], until: float, tally: Tally, rng: random.Random) -> None:
+    """Ask over one connection, again and again, until the round is over."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        while time.monotonic() < until:
+            body, expected = rng.choice(bodies)
+            begun = time.monotonic()
+            tally.asked += 1
+            writer.write(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            try:
+                await writer.drain()
+                status, answer = await asyncio.wait_for(_answer(reader), 60)
+            except (OSError, asyncio.IncompleteReadError, asyncio.TimeoutError):
+                tally.lost += 1
+                return
+            tally.statuses[status] += 1
+            if status == 200:
+                tally.seconds.append(time.monotonic() - begun)
+                scores = json.loads(answer)["scores"]
+                apart = [abs(a - b) for a, b in zip(scores, expected, strict=True)]
+                tally.wrong += max(apart) > EPSILON
+            elif status == 429:
+                await asyncio.sleep(0.1 + 0.2 * rng.random())  # as Retry-After asks, but sooner
+            else:
+                tally.wrong += 1
+    finally:
+        writer.close()
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head)
+    assert length is not None
+    return int(head.split()[1]), await reader.readexactly(int(length[1]))
+
+
+async def rubbish(port: int, until: float, rng: random.Random) -> None:
+    """Send what is no request, half of one, too much, or nothing, and go away."""
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            sent = rng.choice(
+                [
+                    rng.randbytes(500),
+                    b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{",
+                    b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n",
+                    b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n[[[[[[[[[",
+                    b"GET /" + b"a" * 100_000,
+                    b"",
+                ]
+            )
+            writer.write(sent)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(reader.read(1000), 0.2)
+            writer.close()
+
+
+async def load_round(port: int, bodies: list[Body], clients: int, rubbish_clients: int = 0) -> dict[str, Any]:
+    """Run one round and return its figures."""
+    tally, begun = Tally(), time.monotonic()
+    until = begun + SECONDS
+    tasks = [ask(port, bodies, until, tally, random.Random(seed)) for seed in range(clients)]
+    tasks += [rubbish(port, until, random.Random(10_000 + seed)) for seed in range(rubbish_clients)]
+    await asyncio.gather(*tasks)
+    figures = {"clients": clients, "rubbish_clients": rubbish_clients, **tally.figures(time.monotonic() - begun)}
+    print(json.dumps(figures), flush=True)
+    return figures
+
+
+async def stop(process: subprocess.Popen[str], port: int, bodies: list[Body]) -> dict[str, Any]:
+    """Send a SIGTERM while requests are under way; all of them must be answered."""
+    body, _ = bodies[0]
+    open_ones = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CLIENTS)]
+    for _, writer in open_ones:
+        writer.write(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    for _ in range(200):
+        if f"purigraph_in_flight {CLIENTS}.0" in await asyncio.to_thread(_metrics, port):
+            break
+    process.send_signal(signal.SIGTERM)
+    answers = await asyncio.gather(*(asyncio.wait_for(_answer(reader), 60) for reader, _ in open_ones))
+    return {"under_way": CLIENTS, "answered": sum(status == 200 for status, _ in answers)}
+
+
+def _metrics(port: int) -> str:
+    import urllib.request
+
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def main() -> None:
+    dataset = sys.argv[1] if len(sys.argv) > 1 else "cora"
+    data = pg.datasets.load(dataset)
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(folder) / "model"
+        if len(sys.argv) < 3:  # what a purifier has learned does not change how long it takes
+            pg.GPRGAE.preset("fast").fit(data, epochs=20).save_pretrained(model)
+        bodies = requests(pg.GPRGAE.from_pretrained(model), data)
+        words = [sys.executable, "-c", "from purigraph.cli import main; main()", "serve", "-m", str(model)]
+        process = subprocess.Popen([*words, "--graph", dataset, "--port", "0"], stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        found = next(match for line in process.stderr if (match := re.search(r"http://[\d.]+:(\d+)", line)))
+        port = int(found[1])
+        asyncio.run(load_round(port, bodies[:1], 1))  # until the node states are there, and the caches warm
+        result = {
+            "dataset": dataset,
+            "pairs_per_request": PAIRS,
+            "seconds_per_round": SECONDS,
+            "load_average": round(os.getloadavg()[0], 1),
+            "purigraph_version": pg.__version__,
+            "one_client": asyncio.run(load_round(port, bodies, 1)),
+            "held": asyncio.run(load_round(port, bodies, CLIENTS)),
+            "ten_times": asyncio.run(load_round(port, bodies, 10 * CLIENTS)),
+            "ten_times_and_rubbish": asyncio.run(load_round(port, bodies, 10 * CLIENTS, RUBBISH_CLIENTS)),
+            "after": asyncio.run(load_round(port, bodies, CLIENTS)),
+            "stop": asyncio.run(stop(process, port, bodies)),
+        }
+        _, told = process.communicate(timeout=60)
+        result["exit_code"], result["stopped"] = process.returncode, "Stopped." in told
+        result["peak_megabytes"] = _peak()
+    print(json.dumps(result["stop"]))
+    write_json(RESULTS / "serve-load" / f"{dataset}.json", result)
+
+
+def _peak() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+
+
+if __name__ == "__main__":
+    main()

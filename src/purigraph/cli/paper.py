@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from purigraph.cli.commands import announced, explained, interruptible
+from purigraph.cli.commands import Terminated, announced, explained, interruptible
 from purigraph.cli.options import LARGEST_SEED, JsonOption
 from purigraph.cli.outputs import print_json
 from purigraph.errors import InputError
@@ -120,7 +120,11 @@ def run(
             paper.export(experiment, runnable[event.cell.key], store, folder)
 
     cells = [cell for first, *_ in runnable.values() if (cell := first.cell) is not None]
-    run_cells(store, cells, engine=engine, jobs=jobs, address=address, on_event=on_event)
+    try:
+        run_cells(store, cells, engine=engine, jobs=jobs, address=address, on_event=on_event)
+    except (KeyboardInterrupt, Terminated):
+        typer.echo(f"{reporter.finished} cells are finished and kept; the same command resumes.", err=True)
+        raise
     typer.echo(f"{reporter.finished} of {len(runnable)} cells are finished; see {folder / experiment.name}.jsonl.")
     if reporter.failed:
         raise typer.Exit(1)

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 import purigraph as pg
 from helpers import communities
 from purigraph import anchors, attacks
+from purigraph.anchors.belief import Belief
 from purigraph.anchors.margin import gaps, smallest_margin
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.graph import InductiveSplit, attach_split, inductive_split
@@ -234,3 +235,19 @@ def test_the_ensemble_attacks_it(gcn, split, anchor) -> None:
     model = pg.protect(gcn, None, anchor=half_sure(anchor, split.test.x))
     worst = pg.worst_case(model, split.test, epsilons=[0.2], epochs=2)
     assert worst.attacked(0.2) >= model.certificate(split.test).accuracy - 1e-12
+
+
+def test_the_belief_follows_whoever_is_right() -> None:
+    labels = torch.tensor([0, 1, 0, 1] * 20)
+    right = torch.nn.functional.one_hot(labels, 2).double() * 0.8 + 0.1
+    coin = torch.full((80, 2), 0.5).double()
+    coin[::2, 0], coin[::2, 1] = 0.6, 0.4
+    trusting = Belief.fit(right, coin, labels)
+    assert trusting.classifier > 1  # 0.9 is right every time: sharpened
+    assert trusting.students <= trusting.classifier
+    other = Belief.fit(coin, right, labels)
+    assert other.students > other.classifier
+    harm = other.harm(right.flip(1), right)
+    assert (harm < 0).all()  # the students know better than a classifier that is always wrong
+    agreed = other.harm(right, right)
+    assert (agreed == 0).all()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
+from purigraph.anchors.belief import Belief
 from purigraph.anchors.distillation import (
     DistillationSettings,
     cross_entropy,
@@ -165,16 +166,17 @@ class Anchor(Pretrained):
         labels = validation.y[nodes]
         anchored, classified = self(validation.x)[nodes], predict_logits(classifier, validation)[nodes]
         ours, theirs = anchored.argmax(1) == labels, classified.argmax(1) == labels
-        # A few labelled nodes tell how much accuracy a changed answer costs on average; the many trusted nodes tell how
-        # many answers change at every margin. Together they give a smooth curve, where either alone would not.
-        change = float((anchored.argmax(1) != classified.argmax(1)).double().mean())
-        loss = float((theirs.double() - ours.double()).mean())
-        price = min(max(loss / change, 0.0), 1.0) if change > 0 else 0.0
-        margin = smallest_margin(gap, price * changed, options.give_up / 100)
+        # A few labelled nodes can't tell the loss at every margin. They tell how far the classifier and the students
+        # are to be believed where they disagree; the many trusted nodes tell where they do.
+        belief = Belief.fit(classified.softmax(1), anchored, labels)
+        harm = belief.harm(taught, own)
+        margin = smallest_margin(gap, harm, options.give_up / 100)
         paired = theirs.double() - torch.where(gaps(anchored) >= margin, ours, theirs).double()
         return margin, {
             "chosen_by": "validation",
-            "price_of_a_change": price,
+            "belief_in_classifier": belief.classifier,
+            "belief_in_students": belief.students,
+            "expected_loss": 100 * float(harm[gap >= margin].sum() / len(gap)),
             "given_up": 100 * float(paired.mean()),
             "standard_error": 100 * float(paired.std(unbiased=False) / len(nodes) ** 0.5),
         }

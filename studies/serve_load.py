@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from common import RESULTS
 
 import purigraph as pg
 from purigraph.files import write_json
 
+RESULTS = Path(__file__).parent.parent / "results"
 SECONDS = 8.0
 CLIENTS = 32
 PAIRS = 100

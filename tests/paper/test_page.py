@@ -23,7 +23,8 @@ def line(row: str, column: str, value: Any, **more: Any) -> dict[str, Any]:
     values = value if isinstance(value, dict) else {"": value}
     place = {"row": row, "column": column, "form": "published", "seed": 0, "profile": "paper", **more}
     result = {"values": values, "num_targets": 273, **place.pop("result", {})}
-    return {**place, "config": {"dataset": "cora"}, "result": result}
+    stamp = {"purigraph_version": "0.2.0"}
+    return {**place, "config": {"dataset": "cora"}, "result": result, "stamp": stamp}
 
 
 def number(ours: list[float], published: Published | None, targets: int | None = 273) -> Comparison:
@@ -105,6 +106,7 @@ def test_the_report_is_a_page_with_figures(results: Path, tmp_path: Path) -> Non
     assert "![Accuracy on attacked Cora after every purification step](images/fig-multistep.png)" in text
     assert text.index("Anchor + APPNP") < text.index("prbcd from best"), "the best defence comes first"
     assert "`bbbbbbbbbbbb`" in text
+    assert "- 1 seed, profile paper, measured with purigraph 0.2.0." in text
     assert "table2" not in text, "nothing of it was measured"
     assert (images / "fig-multistep.png").read_bytes().startswith(PNG)
     first = (images / "fig-multistep.svg").read_bytes()
@@ -147,6 +149,17 @@ def test_the_leaderboard_leaves_smoke_out_and_marks_quick_runs() -> None:
     (board,) = leaderboards(lines).values()
     assert [row[0] for row in board.rows] == ["A (q)"]
     assert leaderboards(lines[:1]) == {}
+
+
+def test_members_of_an_ensemble_have_a_table_of_their_own(tmp_path: Path) -> None:
+    values = {"clean": 0.8, "eps 0.1": 0.5, "eps 0.1, prbcd margin": 0.6, "eps 0.1, isolation": 0.5}
+    row = "GPR-GAE + GCN, worst of the ensemble"
+    write_results(tmp_path / "robustness.jsonl", [line(row, "", values, form=None)], place=("row",))
+    paper.write_report(tmp_path, tmp_path / "page.md", tmp_path)
+    text = (tmp_path / "page.md").read_text()
+    assert f"| {row} | 80.0 | 50.0 |" in text
+    assert f"### {row}, member by member" in text
+    assert "| isolation | 50.0 |" in text
 
 
 def test_the_list_names_every_experiment() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from purigraph.cli.commands import announced, explained, interruptible
+from purigraph.cli.commands import Terminated, announced, explained, interruptible
 from purigraph.cli.options import LARGEST_SEED, JsonOption
 from purigraph.cli.outputs import print_json
 from purigraph.errors import InputError
@@ -106,7 +106,10 @@ def run(
     for reason in dict.fromkeys(one.skipped for one in planned if one.skipped):
         number = sum(one.skipped == reason for one in planned)
         typer.echo(f"{number} cells are skipped: {reason}", err=True)
-    runnable = {one.cell.key: one for one in planned if one.cell is not None}
+    runnable: dict[str, list[Planned]] = {}
+    for one in planned:
+        if one.cell is not None:  # two rows of a shorter profile may come to the same cell
+            runnable.setdefault(one.cell.key, []).append(one)
     # Smoke results say nothing about the paper: they stay out of the repository.
     folder = store.root / "results" / "smoke" if profile == "smoke" and results is None else _folder(results, store)
     reporter = _Reporter(experiment.name, runnable, jobs)
@@ -114,10 +117,14 @@ def run(
     def on_event(event: Event) -> None:
         reporter.tell(event)
         if event.kind == "finished":
-            paper.export(experiment, [runnable[event.cell.key]], store, folder)
+            paper.export(experiment, runnable[event.cell.key], store, folder)
 
-    cells = [one.cell for one in runnable.values() if one.cell is not None]
-    run_cells(store, cells, engine=engine, jobs=jobs, address=address, on_event=on_event)
+    cells = [cell for first, *_ in runnable.values() if (cell := first.cell) is not None]
+    try:
+        run_cells(store, cells, engine=engine, jobs=jobs, address=address, on_event=on_event)
+    except (KeyboardInterrupt, Terminated):
+        typer.echo(f"{reporter.finished} cells are finished and kept; the same command resumes.", err=True)
+        raise
     typer.echo(f"{reporter.finished} of {len(runnable)} cells are finished; see {folder / experiment.name}.jsonl.")
     if reporter.failed:
         raise typer.Exit(1)
@@ -169,7 +176,7 @@ def report(
 class _Reporter:
     """Prints a line for every cell that ends, with the time that is left."""
 
-    def __init__(self, name: str, planned: dict[str, Planned], jobs: int) -> None:
+    def __init__(self, name: str, planned: dict[str, list[Planned]], jobs: int) -> None:
         self._name, self._planned, self._jobs = name, planned, jobs
         self._seconds: list[float] = []
         self.finished = self.failed = 0
@@ -186,7 +193,7 @@ class _Reporter:
         left = sum(self._seconds) / len(self._seconds) * (total - done) / self._jobs
         what = f"failed: {event.error}" if event.kind == "failed" else f"{event.seconds:.0f} s"
         typer.echo(
-            f"{self._name} {done}/{total}: {self._planned[event.cell.key].label}: {what}; about {_duration(left)} left",
+            f"{self._name} {done}/{total}: {event.cell.label}: {what}; about {_duration(left)} left",
             err=True,
         )
 

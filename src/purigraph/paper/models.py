@@ -71,6 +71,12 @@ class Scene:
         }
 
 
+def raised(versions: Mapping[str, int]) -> dict[str, Any]:
+    """Return the protocol versions above 1 for the configuration of something that does not name all components."""
+    found = {name: version for name, version in versions.items() if version > 1}
+    return {"raised": found} if found else {}
+
+
 @dataclass(frozen=True)
 class Defence:
     """A model to attack, and what it took to make it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ ORDER = (
     "defences",
     "robustness",
 )
+
+#: A column that holds what one member of an ensemble leaves at a budget.
+MEMBER = re.compile(r"(.*eps [\d.]+), (.+)")
 
 _HEAD = f"""# Results
 
@@ -87,14 +91,18 @@ def section(
     boards = leaderboards(lines) if experiment.cell == "worst-case" else {}
     for name, board in boards.items():
         parts.append(f"### {name}\n\n{board.markdown()}\n")
+    members = [one for one in found if MEMBER.fullmatch(one.column)]
+    found = [one for one in found if one not in members]
     if experiment.table and not boards:
         parts.append(f"{experiment.unit[:1].upper()}{experiment.unit[1:]}.\n")
         parts.append(wide_table(experiment, found).markdown() + "\n")
+    for row, table in member_tables(members).items():
+        parts.append(f"### {row}, member by member\n\n{table.markdown()}\n")
     if experiment.costs and not boards:
         parts.append(cost_table(lines).markdown() + "\n")
     notes = [*experiment.notes, *_row_notes(experiment, found), *remarks(found)]
     notes += worst_below(experiment, found, everything or {})
-    parts.append("\n".join(f"- {note}" for note in [_seeds_and_profiles(found), *notes]) + "\n")
+    parts.append("\n".join(f"- {note}" for note in [_origin(found, lines), *notes]) + "\n")
     return "\n".join(parts)
 
 
@@ -107,6 +115,24 @@ def wide_table(experiment: Experiment, found: Sequence[Comparison]) -> Table:
         by_place.setdefault((one.row, one.column), []).append(one)
     cells = [[row, *(_cell(experiment, by_place.get((row, column), [])) for column in columns)] for row in rows]
     return Table(experiment.title, ["", *(column or experiment.unit for column in columns)], cells)
+
+
+def member_tables(members: Sequence[Comparison]) -> dict[str, Table]:
+    """Return what every member of an ensemble leaves, a table for every row of the experiment."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for one in members:
+        match = MEMBER.fullmatch(one.column)
+        assert match is not None
+        found.setdefault(one.row, {}).setdefault(match[2], {})[match[1]] = one.ours
+    tables = {}
+    for row, by_member in found.items():
+        budgets = list(dict.fromkeys(budget for values in by_member.values() for budget in values))
+        cells = [
+            [name, *(f"{values[budget]:.1f}" if budget in values else "-" for budget in budgets)]
+            for name, values in by_member.items()
+        ]
+        tables[row] = Table(row, ["member", *budgets], cells)
+    return tables
 
 
 def cost_table(lines: Sequence[Mapping[str, Any]]) -> Table:
@@ -193,11 +219,16 @@ def _digits(experiment: Experiment, value: float) -> int:
     return 0 if experiment.scale == 1 and float(value).is_integer() else experiment.digits
 
 
-def _seeds_and_profiles(found: Sequence[Comparison]) -> str:
+def _origin(found: Sequence[Comparison], lines: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many seeds, which profiles and which versions the numbers come from."""
     counts = sorted({len(one.seeds) for one in found})
     profiles = sorted({one.profile for one in found})
+    versions = sorted({line["stamp"]["purigraph_version"] for line in lines if line["profile"] in profiles})
     seeds = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{seeds} seed{'' if counts == [1] else 's'}, profile {' and '.join(profiles)}."
+    return (
+        f"{seeds} seed{'' if counts == [1] else 's'}, profile {' and '.join(profiles)}, measured with purigraph "
+        f"{' and '.join(versions)}."
+    )
 
 
 def _row_notes(experiment: Experiment, found: Sequence[Comparison]) -> list[str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+from purigraph.errors import InputError
+from purigraph.memory import memory_now, memory_peak
+
+# Writing 5 to it sets the peak back to the current size (Linux).
+_CLEAR = Path("/proc/self/clear_refs")
 
 
 @dataclass
@@ -29,19 +33,18 @@ def footprint() -> Iterator[Footprint]:
     """Measure the block. Blocks of one process must not overlap: the peak is the whole process's."""
     found = Footprint()
     with suppress(OSError):
-        _CLEAR.write_text("5")  # sets the peak back to the current size
-    before, started = resident("VmRSS"), time.monotonic()
+        _CLEAR.write_text("5")
+    before, started = _known(memory_now), time.monotonic()
     yield found
     found.seconds = time.monotonic() - started
-    peak = resident("VmHWM")
+    peak = _known(memory_peak)
     if before is not None and peak is not None:
         found.megabytes = max(0.0, peak - before)
 
 
-def resident(field: str = "VmRSS") -> float | None:
-    """Return the resident memory of this process in MB, now ("VmRSS") or at its peak ("VmHWM"); None if unknown."""
+def _known(measure: Callable[[], float]) -> float | None:
+    """Return a size in MB, or None on a machine that does not tell."""
     try:
-        lines = _STATUS.read_text().splitlines()
-    except OSError:
+        return measure()
+    except (OSError, InputError):
         return None
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(field)), None)

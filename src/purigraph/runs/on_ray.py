@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from purigraph.errors import InputError
 from purigraph.runs.cell import Cell
 from purigraph.runs.local import threads_each
-from purigraph.runs.store import ENVIRONMENT, Store
+from purigraph.runs.store import Store, default_store
 from purigraph.runs.worker import Event, work
 
 # How often Ray runs a task again whose worker or machine was lost.
@@ -53,11 +52,11 @@ def run_on_ray(
     threads = threads_each(jobs)
     started_here = not ray.is_initialized()
     if started_here:
-        # Tasks name the store that they use; on another machine the folder of the same name may be another one.
         _connect(ray, address, jobs * threads)
     try:
         task = ray.remote(num_cpus=threads, max_retries=_RETRIES)(_run_on_worker)
-        root = str(store.root) if address is None else os.environ.get(ENVIRONMENT, str(store.root))
+        # On other machines the folder of this store may not exist: they use their own.
+        root = str(store.root) if address is None else None
         pending = {task.remote(root, cell, threads): cell for cell in open_cells}
         while pending:
             (done,), _ = ray.wait(list(pending), num_returns=1)
@@ -90,13 +89,13 @@ def _collect(ray: Any, store: Store, cell: Cell, done: Any) -> Event:
     return Event(cell, "finished", seconds)
 
 
-def _run_on_worker(root: str, cell: Cell, threads: int) -> str:
+def _run_on_worker(root: str | None, cell: Cell, threads: int) -> str:
     """Run one cell in a worker of Ray and return its record, why it failed, and its seconds, as JSON."""
     import torch
 
     torch.set_num_threads(threads)
     events: list[Event] = []
-    store = Store(root)
+    store = default_store() if root is None else Store(root)
     records = work(store, [cell], on_event=events.append)
     last = events[-1]
     return json.dumps([records[0] if records else None, last.error, last.seconds])

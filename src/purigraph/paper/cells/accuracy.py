@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from purigraph.evaluation import Evaluation, evaluate, model_accuracy, predict
 from purigraph.paper.cells.base import CellConfig
 from purigraph.paper.forms import as_attacked, resolve_attack
-from purigraph.paper.models import Defence, Scene, make_defence
+from purigraph.paper.models import Defence, Scene, make_defence, raised
 from purigraph.paper.profiles import Profile
 from purigraph.paper.specs import AttackSpec, DefenceSpec
 from purigraph.runs import Context, footprint
@@ -83,6 +83,9 @@ def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
         if chosen.validation:
             values["validation"] = defence.training["classifier"]["validation_accuracy"]
         return {"values": values, "num_targets": targets, "costs": costs, "training": defence.training}
+    for spec in (chosen.transfer_from, chosen.starts_on):
+        if spec is not None:
+            make_defence(spec, scene)  # trained now, so that the attack's memory is the attack's alone
     with footprint() as cost:
         found = attacked(chosen, scene, defence)
     (record,) = found.records
@@ -116,7 +119,7 @@ def attacked(chosen: Config, scene: Scene, defence: Defence) -> Evaluation:
         starts_from=chosen.starts_from,
         starts_on=chosen.starts_on,
     )
-    place = scene.context.store.artefact("perturbations", {**subject, "form": chosen.form})
+    place = scene.context.store.artefact("perturbations", {**subject, "form": chosen.form, **raised(chosen.protocols)})
     with place.locked():
         return evaluate(
             defence.model,

@@ -11,6 +11,7 @@ from purigraph.evaluation import model_accuracy
 from purigraph.graph import as_pair_graph
 from purigraph.graph.injection import inject
 from purigraph.metrics import ranking_scores
+from purigraph.paper.cells.accuracy import prediction_cost
 from purigraph.paper.cells.base import CellConfig
 from purigraph.paper.models import fitted_purifier, trained_classifier
 from purigraph.paper.profiles import Profile
@@ -54,6 +55,7 @@ def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
     with torch.no_grad():
         weight = purifier.purify(test.x, mixed.graph).weight
     auc, ap = ranking_scores(weight[mixed.is_original], weight[~mixed.is_original])
+    protected = protect(classifier, purifier)
     training = record.get("training") or {}
     return {
         "values": {
@@ -62,8 +64,12 @@ def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
             "injected AUC": auc,
             "injected AP": ap,
             "clean": model_accuracy(classifier, test),
-            "purified": model_accuracy(protect(classifier, purifier), test),
+            "purified": model_accuracy(protected, test),
         },
-        "costs": {"purifier": {"seconds": record.get("seconds"), "megabytes": record.get("megabytes")}},
+        "costs": {
+            "purifier": {"seconds": record.get("seconds"), "megabytes": record.get("megabytes")},
+            "prediction": prediction_cost(protected, test),
+        },
+        "parameters": sum(parameter.numel() for parameter in purifier.parameters()),
         "training": training,
     }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from purigraph import datasets
@@ -108,9 +108,8 @@ def _train(
         model.train()
         h = model(x, graph)
         first, second = model.heads
-        loss = _cross_entropy(first(h, some(found.edges)), 1) + _cross_entropy(first(h, some(found.non_edges)), 0)
-        for pairs, label in ((found.two_hop, 1), (found.direct_only, 0), (found.non_two_hop, 0)):
-            loss = loss + _cross_entropy(second(h, some(pairs)), label)
+        loss = _loss(first, h, [some(found.edges)], [some(found.non_edges)])
+        loss = loss + _loss(second, h, [some(found.two_hop)], [some(found.direct_only), some(found.non_two_hop)])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -124,8 +123,15 @@ def _train(
     return best_epoch, best_score
 
 
-def _cross_entropy(logits: Tensor, label: int) -> Tensor:
-    return functional.binary_cross_entropy_with_logits(logits, torch.full_like(logits, label))
+def _loss(head: nn.Module, h: Tensor, positive: Sequence[Tensor], negative: Sequence[Tensor]) -> Tensor:
+    """Return the cross-entropy of each kind of connection, averaged over itself; the head runs once for all."""
+    kinds = [*positive, *negative]
+    logits = head(h, torch.cat(kinds, dim=1)).split([pairs.shape[1] for pairs in kinds])
+    losses = [
+        functional.binary_cross_entropy_with_logits(found, torch.full_like(found, float(number < len(positive))))
+        for number, found in enumerate(logits)
+    ]
+    return torch.stack(losses).sum()
 
 
 def _scores(model: StructureModel, scene: tuple[Tensor, Any, Connections]) -> tuple[float, float]:
@@ -135,6 +141,9 @@ def _scores(model: StructureModel, scene: tuple[Tensor, Any, Connections]) -> tu
     first, second = model.heads
     with torch.no_grad():
         h = model(x, graph)
-        one_hop = ranking_scores(first(h, found.edges), first(h, found.non_edges))[0]
-        two_hop = ranking_scores(second(h, found.two_hop), second(h, found.direct_only))[0]
-    return one_hop, two_hop
+        return _auc(first, h, found.edges, found.non_edges), _auc(second, h, found.two_hop, found.direct_only)
+
+
+def _auc(head: nn.Module, h: Tensor, positive: Tensor, negative: Tensor) -> float:
+    logits = head(h, torch.cat([positive, negative], dim=1))
+    return ranking_scores(logits[: positive.shape[1]], logits[positive.shape[1] :])[0]

@@ -10,7 +10,7 @@ from pydantic import Field
 from purigraph.evaluation import WorstCase, worst_case
 from purigraph.paper.cells.accuracy import prediction_cost
 from purigraph.paper.cells.base import CellConfig
-from purigraph.paper.models import make_defence
+from purigraph.paper.models import make_defence, raised
 from purigraph.paper.profiles import Profile
 from purigraph.paper.specs import DefenceSpec
 from purigraph.runs import Context
@@ -56,7 +56,8 @@ def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
     scene = chosen.scene(context)
     defence = make_defence(chosen.defence, scene)
     test = scene.split.test
-    place = context.store.artefact("perturbations", {**scene.subject(victim=chosen.defence), "ensemble": True})
+    subject = {**scene.subject(victim=chosen.defence), "ensemble": True, **raised(chosen.protocols)}
+    place = context.store.artefact("perturbations", subject)
     with place.locked():
         found = worst_case(
             defence.model,

@@ -1,7 +1,7 @@
 """The presets of GPR-GAE, and which of them suits a graph.
 
-The shape of `fast` was chosen by `studies/purifier_shapes.py` on validation edges of Cora, and its number of epochs so
-that a graph of 34,000 nodes and 250,000 edges takes less than ten minutes on two cores.
+The shape of `fast` was chosen by `purigraph paper run purifier-shapes` on validation edges of Cora, and its number of
+epochs so that a graph of 34,000 nodes and 250,000 edges takes less than ten minutes on two cores.
 """
 
 from __future__ import annotations

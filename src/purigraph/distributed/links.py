@@ -157,9 +157,7 @@ def embed(links: LinkMap, parts: GraphParts, block: RowBlock) -> tuple[Tensor, T
 def warm_up() -> None:
     """Load the compiled kernels, as an import does: the memory that a run reports is then that of its work."""
     generator = torch.Generator().manual_seed(0)
-    model = LinkModel(
-        2, hops=1, node_channels=2, edge_channels=2, encoder="gpr", self_loops=False, generator=generator
-    )
+    model = LinkModel(2, hops=1, node_channels=2, edge_channels=2, encoder="gpr", self_loops=False, generator=generator)
     group = Group()
     block = build_row_block(torch.tensor([0, 1]), torch.tensor([1, 0]), [0, 2], group)
     links = model.frozen()

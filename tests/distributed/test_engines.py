@@ -20,7 +20,7 @@ from cli.command_runs import invoke, refused
 from helpers import communities
 from purigraph import distributed
 from purigraph.distributed import Ranks, read_curve, read_purified, write_parts
-from purigraph.distributed.engines import run_torchrun
+from purigraph.distributed.engines import _root_cause, run_torchrun
 from purigraph.distributed.job import Job
 from purigraph.errors import GraphError, InputError, RankLostError, UnknownNameError
 from purigraph.graph import load_npz, save_npz
@@ -139,6 +139,18 @@ def test_wrong_arguments_are_found_before_anything_starts(graph: Data, trained: 
         distributed.purify(tmp_path / "graph", trained, tmp_path / "full")
     with pytest.raises(InputError, match="Only a GPRGAE"):
         distributed.fit(tmp_path / "graph", pg.Jaccard(), tmp_path / "out")
+
+
+def test_the_killed_rank_is_told_from_those_that_follow_it() -> None:
+    log = """FAILED
+    [0]: rank : 0 (local_rank: 0) exitcode : 3 (pid: 10)
+    [1]: rank : 2 (local_rank: 2) exitcode : -15 (pid: 12)
+    Root Cause (first observed failure):
+    [0]: rank : 1 (local_rank: 1) exitcode : -9 (pid: 11)
+    """
+    assert _root_cause(log) == "Rank 1 was lost: its process was ended by SIGKILL."
+    assert "exit code 3" in _root_cause(log.replace("-9", "3"))
+    assert "no such port" in _root_cause("starting\nno such port\n")
 
 
 def test_the_command_refuses_what_it_can_not_do(graph: Data, trained: pg.GPRGAE, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ PACKAGES = (
     "purigraph.attacks",
     "purigraph.training",
     "purigraph.evaluation",
+    "purigraph.distributed",
     "purigraph.errors",
 )
 

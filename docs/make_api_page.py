@@ -30,6 +30,9 @@ PACKAGES = (
     "purigraph.graph.file_formats",
     "purigraph.audit",
     "purigraph.report",
+    "purigraph.distributed",
+    "purigraph.runs",
+    "purigraph.paper",
     "purigraph.errors",
 )
 

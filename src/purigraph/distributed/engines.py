@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ Engine = Callable[[Job, Ranks, Watch], None]
 engines: Registry[Engine] = Registry("engine", "purigraph.engines")
 
 _SECONDS_BETWEEN = 0.2
+_SECONDS_FOR_THE_CAUSE = 10.0
 
 
 @engines.register("torchrun")
@@ -62,13 +64,14 @@ def run_torchrun(job: Job, ranks: Ranks, watch: Watch) -> None:
 
 
 def _root_cause(log: str) -> str:
-    """Return the sentence about the rank that failed first, according to the summary of `torchrun`."""
-    summary = log[log.rfind("Root Cause") :]
-    rank, code = (re.search(rf"{name}\s*:\s*(-?\d+)", summary) for name in ("rank", "exitcode"))
-    if "Root Cause" in log and rank is not None and code is not None:
-        number = int(code[1])
-        how = f"by {signal.Signals(-number).name}" if number < 0 else f"with exit code {number}"
-        return f"Rank {rank[1]} was lost: its process was ended {how}."
+    """Return the sentence about the rank that failed, according to the summary of `torchrun`."""
+    found = re.findall(r"rank\s*:\s*(\d+).*?exitcode\s*:\s*(-?\d+)", log, flags=re.DOTALL)
+    codes = [(rank, int(code)) for rank, code in found]
+    # Those that lost their connection to it exit on their own, and torchrun ends the rest by SIGTERM.
+    killed = [one for one in codes if one[1] < 0 and one[1] != -signal.SIGTERM]
+    for rank, code in killed or codes:
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        return f"Rank {rank} was lost: its process was ended {how}."
     last = [line for line in log.splitlines() if line.strip()][-1:]
     return f"torchrun could not run the ranks ({last[0].strip() if last else 'it said nothing'})."
 
@@ -91,12 +94,7 @@ def run_ray(job: Job, ranks: Ranks, watch: Watch) -> None:
         actors += [actor.remote() for _ in range(ranks.workers)]
         address = ray.get(actors[0].free_address.remote(), timeout=ranks.timeout)
         running = {one.run.remote(str(job.path), rank, ranks.workers, address): rank for rank, one in enumerate(actors)}
-        while running:
-            done, _ = ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN)
-            for one in done:
-                rank = running.pop(one)
-                _check(ray, one, rank, job)
-            watch()
+        _wait(ray, running, job, watch)
     except ray.exceptions.GetTimeoutError:
         raise InputError(
             f"Ray could not start {ranks.workers} ranks within {ranks.timeout:.0f} s: it has too few free CPUs."
@@ -109,13 +107,29 @@ def run_ray(job: Job, ranks: Ranks, watch: Watch) -> None:
     job.clear()
 
 
-def _check(ray: Any, result: Any, rank: int, job: Job) -> None:
-    try:
-        said = ray.get(result)
-    except ray.exceptions.RayError as error:
-        raise job.failure(f"Rank {rank} was lost: its actor has died ({type(error).__name__}).") from None
-    if said is not None:
-        raise job.failure(f"Rank {rank} failed: {said}.")
+def _wait(ray: Any, running: dict[Any, int], job: Job, watch: Watch) -> None:
+    """Wait for all ranks, or raise the error of the first that fails.
+
+    When an actor dies, the others notice it by their connections, often before Ray does: wait a little for the cause.
+    """
+    deaths: list[str] = []
+    failures: list[str] = []
+    deadline = float("inf")
+    while running and not deaths and time.monotonic() < deadline:
+        done, _ = ray.wait(list(running), num_returns=1, timeout=_SECONDS_BETWEEN)
+        for one in done:
+            rank = running.pop(one)
+            try:
+                said = ray.get(one)
+            except ray.exceptions.RayError as error:
+                deaths.append(f"Rank {rank} was lost: its actor has died ({type(error).__name__}).")
+            else:
+                failures += [] if said is None else [f"Rank {rank} failed: {said}"]
+        if failures and deadline == float("inf"):
+            deadline = time.monotonic() + _SECONDS_FOR_THE_CAUSE
+        watch()
+    if deaths or failures:
+        raise job.failure((deaths or failures)[0])
 
 
 def _start(ray: Any, ranks: Ranks) -> None:

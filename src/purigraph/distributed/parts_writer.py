@@ -22,7 +22,7 @@ from purigraph.kernels.feature_matrix import read_features
 
 # Ranks read whole row groups: small enough for an even split, large enough to be read at full speed.
 _EDGE_GROUP = 1 << 18
-_FEATURE_GROUP = 1 << 14
+_FEATURE_NUMBERS = 1 << 20
 
 
 class PartsWriter:
@@ -69,7 +69,9 @@ class PartsWriter:
                 raise InputError("This graph has named nodes: pass a name for every row of x.")
             columns["node"] = _numpy(names)
         file = f"features/part-{len(self._features):05}.parquet"
-        self._features.append(write_table(self.folder, file, columns, _FEATURE_GROUP))
+        self._features.append(
+            write_table(self.folder, file, columns, max(_FEATURE_NUMBERS // max(self.num_features, 1), 1))
+        )
 
     def finish(self) -> GraphParts:
         """Write the manifest and return the graph."""

@@ -39,6 +39,7 @@ class RankReport:
         cut_entries: The own entries that lead to other ranks.
         step_bytes: What was sent to others per step.
         memory_mb: The peak memory that the work added to the process, loading included; 0 where it isn't known.
+        process_mb: The peak memory of the whole process, with its libraries.
         load_seconds: The time to read and distribute the graph.
         step_seconds: The mean time of a step.
     """
@@ -50,6 +51,7 @@ class RankReport:
     cut_entries: int
     step_bytes: int
     memory_mb: float
+    process_mb: float
     load_seconds: float
     step_seconds: float
 
@@ -111,6 +113,7 @@ def purify_rank(
         len(rows.block.cut),
         sent,
         max(_memory(memory_peak) - resting, 0.0),
+        _memory(memory_peak),
         load_seconds,
         seconds / taken,
     )

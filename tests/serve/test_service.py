@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 import purigraph as pg
 from helpers import communities
 from purigraph.errors import InputError, NotFittedError
+from purigraph.graph.file_formats.node_ids import NodeIds
 from purigraph.serve import ServeSettings, Service, create_app
 
 TOKEN = "a-token-of-more-than-sixteen-letters"
@@ -92,11 +93,11 @@ def test_it_is_not_ready_before_the_node_states_are_there(trained: pg.GPRGAE, mo
 @pytest.mark.parametrize(
     ("path", "body", "message"),
     [
-        ("/score", {"pairs": [[0, 120]]}, "there are 120 nodes"),
+        ("/score", {"pairs": [[0, 120]]}, "120 is not in the served graph"),
         ("/score", {"pairs": [[0, -1]]}, "greater than or equal to 0"),
         ("/score", {"pairs": [[0, 10**30]]}, "less than"),
         ("/score", {"pairs": [[0, 1, 2]]}, "at most 2"),
-        ("/score", {"pairs": [["0", 1]]}, "integer"),
+        ("/score", {"pairs": [["x", 1]]}, "'x' is not in the served graph"),
         ("/score", {"pairs": [[0.5, 1]]}, "integer"),
         ("/score", {"pairs": [[True, 1]]}, "integer"),
         ("/score", {"pairs": None}, "array"),
@@ -105,7 +106,7 @@ def test_it_is_not_ready_before_the_node_states_are_there(trained: pg.GPRGAE, mo
         ("/score", {}, "required"),
         ("/score", {"pairs": [[0, 1]] * 501}, "501 are too many"),
         ("/neighbourhood", {"nodes": []}, "at least 1"),
-        ("/neighbourhood", {"nodes": [500]}, "from 0 to 119"),
+        ("/neighbourhood", {"nodes": [500]}, "500 is not in the served graph"),
         ("/neighbourhood", {"nodes": [0], "hops": 11}, "hops: 11 are too many"),
         ("/neighbourhood", {"nodes": [0, 1, 2, 3], "hops": 10}, "ask for fewer nodes or hops"),
         ("/neighbourhood", {"nodes": [0], "hops": 0}, "greater than or equal to 1"),
@@ -238,3 +239,17 @@ def test_only_what_is_fitted_is_served() -> None:
 def test_answers_are_strict_json(client: TestClient) -> None:
     text = client.post("/score", json={"pairs": [[0, 1]]}).text
     json.loads(text, parse_constant=lambda name: pytest.fail(name))
+
+
+def test_nodes_may_be_named_by_the_ids_of_their_file(trained: pg.GPRGAE) -> None:
+    data = communities()
+    names = [f"account {number}" for number in range(data.num_nodes)]
+    with TestClient(create_app(Service(trained, data, ids=NodeIds(names)))) as client:
+        by_number = client.post("/score", json={"pairs": [[0, 5], [7, 3]]}).json()["scores"]
+        by_name = client.post("/score", json={"pairs": [["account 0", "account 5"], ["account 7", 3]]})
+        assert by_name.json()["scores"] == by_number
+        around = client.post("/neighbourhood", json={"nodes": ["account 0"], "hops": 1}).json()
+        assert all("account 0" in edge for edge, near in zip(around["edges"], around["touching"], strict=True) if near)
+        wrong = client.post("/score", json={"pairs": [["nobody", 1]]})
+        assert wrong.status_code == 422
+        assert "'nobody' is not in the served graph" in wrong.text

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from purigraph.cli.inputs import load_graph
-from purigraph.cli.options import DeviceOption, GraphArgument, JsonOption
+from purigraph.cli.options import DeviceOption, FeaturesOption, GraphArgument, JsonOption
 from purigraph.cli.outputs import print_json
 from purigraph.devices import check_device
 from purigraph.errors import NotFittedError
@@ -21,6 +21,7 @@ def run(
     purifier: Annotated[
         str, typer.Option("--purifier", "-m", help="The folder of a purifier (`purigraph fit`), or hf://owner/name.")
     ],
+    features: FeaturesOption = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if the graph is unlike.")] = False,
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,
@@ -35,7 +36,7 @@ def run(
             f"The model in {purifier} was saved without the statistics of its training graph, as older versions did: "
             "train it again with `purigraph fit`, and check against that."
         )
-    result = model.check(load_graph(graph, device=device))
+    result = model.check(load_graph(graph, features=features, expected=model.feature_record, device=device))
     if as_json:
         print_json({"graph": graph, "model": purifier, **result.to_dict()})
     else:

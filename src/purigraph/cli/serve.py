@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from purigraph.cli.commands import Terminated
-from purigraph.cli.inputs import load_graph, read_settings
-from purigraph.cli.options import DeviceOption, SetOption
+from purigraph.cli.inputs import load_document, read_settings
+from purigraph.cli.options import DeviceOption, FeaturesOption, SetOption
 from purigraph.devices import check_device
 from purigraph.errors import InputError
 
@@ -30,6 +30,7 @@ def run(
     graph: Annotated[
         str, typer.Option("--graph", "-g", metavar="GRAPH", help="The current graph: a dataset's name or a file.")
     ],
+    features: FeaturesOption = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on. Default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="The port; 0 takes a free one. Default: 8000.")] = None,
     token_file: Annotated[
@@ -52,7 +53,9 @@ def run(
     token = _read_token(token_file)
     check_device(device)
     model = purifiers.load(purifier).to(device)
-    service = Service(model, load_graph(graph, device=device), options, name=Path(graph).name)
+    data, document = load_document(graph, features=features, expected=model.feature_record, device=device)
+    ids = None if document is None else document.ids
+    service = Service(model, data, options, name=Path(graph).name, ids=ids)
     if options.host not in _LOOPBACK and token is None:
         typer.secho(
             f"Warning: everybody who reaches {options.host} can ask this service; set a token ({TOKEN_VARIABLE}).",

@@ -12,6 +12,9 @@ from purigraph.errors import InputError
 
 # Beyond this, integers don't fit in a tensor.
 Node = Annotated[int, Field(ge=0, lt=2**62)]
+# A node of the served graph: its number, or as text the id that the graph's file gives it.
+ServedNode = Node | Annotated[str, Field(max_length=1000)]
+ServedPair = Annotated[list[ServedNode], Field(min_length=2, max_length=2)]
 Pair = Annotated[list[Node], Field(min_length=2, max_length=2)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -43,13 +46,15 @@ class Body(BaseModel):
 class ScoreRequest(Body):
     """Pairs of nodes of the served graph."""
 
-    pairs: list[Pair] = Field(description="Pairs of nodes, numbered from 0 as in the served graph; edges or not.")
+    pairs: list[ServedPair] = Field(
+        description="Pairs of nodes, edges or not: numbers from 0, or ids of the served graph's file as text."
+    )
 
 
 class NeighbourhoodRequest(Body):
     """Nodes of the served graph whose neighbourhood is purified."""
 
-    nodes: list[Node] = Field(min_length=1, description="Nodes of the served graph.")
+    nodes: list[ServedNode] = Field(min_length=1, description="Nodes of the served graph, by number or by id.")
     hops: int = Field(2, ge=1, description="How far the neighbourhood reaches.")
 
 
@@ -59,7 +64,9 @@ class PurifyRequest(Body):
     edges: list[Pair] = Field(description="Undirected edges, each once, between positions from 0 in x or nodes.")
     weights: list[Annotated[Number, Field(ge=0)]] | None = Field(None, description="One per edge. Default: 1.")
     x: list[list[Number]] | None = Field(None, description="The features of the posted graph's nodes.")
-    nodes: list[Node] | None = Field(None, description="Instead of x: nodes of the served graph, for their features.")
+    nodes: list[ServedNode] | None = Field(
+        None, description="Instead of x: nodes of the served graph, for their features; by number or by id."
+    )
 
 
 def as_pairs(pairs: list[list[int]]) -> Tensor:

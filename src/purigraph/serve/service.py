@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 from purigraph.errors import InputError, PurigraphError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph import as_pair_graph
+from purigraph.graph.file_formats.node_ids import NodeIds
 from purigraph.graph.nodes import read_nodes
 from purigraph.graph.sparse_features import select_rows
 from purigraph.purifiers.base import Purifier, require_fitted
@@ -29,15 +31,23 @@ class Service:
         data: The current graph: x, edge_index and, optionally, edge_weight.
         settings: What a request may ask for. Default: `ServeSettings()`.
         name: What the graph is called on the report's page.
+        ids: The ids of its nodes, by which requests may name them as text. Default: their numbers.
     """
 
     def __init__(
-        self, purifier: Purifier, data: Data, settings: ServeSettings | None = None, *, name: str = "graph"
+        self,
+        purifier: Purifier,
+        data: Data,
+        settings: ServeSettings | None = None,
+        *,
+        name: str = "graph",
+        ids: NodeIds | None = None,
     ) -> None:
         self.purifier, self.data, self.name = require_fitted(purifier), data, name
         self.settings = settings or ServeSettings()
         self._graph = as_pair_graph(data)
         self.num_nodes, self.num_edges = self._graph.num_nodes, self._graph.num_pairs
+        self._ids = NodeIds(self.num_nodes) if ids is None else ids
         self.graph_id = fingerprint(self._graph.codes, self._graph.weight.detach(), data.x)[:16]
         self._scorer: EdgeScorer | None = None
 
@@ -60,7 +70,9 @@ class Service:
         if self._scorer is None:
             self.prepare()
         assert self._scorer is not None
-        scores = self._scorer.score(as_pairs(request.pairs).to(self.data.edge_index.device))
+        nodes = self._numbers_of([node for pair in request.pairs for node in pair], "pairs")
+        pairs = nodes.reshape(-1, 2).t().contiguous()
+        scores = self._scorer.score(pairs.to(self.data.edge_index.device))
         return {"scores": _numbers(scores), **self._about()}
 
     def neighbourhood(self, body: bytes) -> dict[str, Any]:
@@ -68,7 +80,8 @@ class Service:
         request = NeighbourhoodRequest.read(body)
         self._check_number(request.hops, "hops", self.settings.max_hops)
         self._check_number(len(request.nodes), "nodes", self.settings.max_nodes)
-        nodes = read_nodes(torch.tensor(request.nodes), self.num_nodes, name="nodes").to(self._graph.device)
+        named = self._numbers_of(request.nodes, "nodes")
+        nodes = read_nodes(named, self.num_nodes, name="nodes").to(self._graph.device)
         around = neighbourhood(self._graph, self.data.edge_index, nodes, request.hops)
         if len(around.nodes) > self.settings.max_nodes or len(around.edges) > 2 * self.settings.max_pairs:
             raise InputError(
@@ -84,7 +97,7 @@ class Service:
             once = torch.ones_like(once)
         field = self.purifier.receptive_field
         return {
-            "edges": edges[:, once].t().tolist(),
+            "edges": self._names_of(edges[:, once]),
             "weights": _numbers(part.edge_weight[once]),
             "touching": part.edge_mask[once].tolist(),
             "exact": field is not None and request.hops >= field,
@@ -119,7 +132,7 @@ class Service:
             audit, report = import_module("purigraph.audit"), import_module("purigraph.report")
         except ImportError:
             raise InputError("This installation of purigraph has no reports.") from None
-        page: str = report.page_text(audit.audit(self.purifier, self.data), title=self.name)
+        page: str = report.page_text(audit.audit(self.purifier, self.data, ids=self._ids), title=self.name)
         return page
 
     def _features(self, request: PurifyRequest) -> Tensor:
@@ -128,10 +141,7 @@ class Service:
         device = self.data.edge_index.device
         if request.nodes is not None:
             self._check_number(len(request.nodes), "nodes", self.settings.max_nodes)
-            wrong = [node for node in request.nodes if node >= self.num_nodes]
-            if wrong:
-                raise InputError(f"nodes: {wrong[0]} is not in the served graph, which has {self.num_nodes} nodes.")
-            return select_rows(self.data.x, torch.tensor(request.nodes, dtype=torch.int64, device=device))
+            return select_rows(self.data.x, self._numbers_of(request.nodes, "nodes").to(device))
         assert request.x is not None
         self._check_number(len(request.x), "x", self.settings.max_nodes)
         width = self.data.x.shape[1]
@@ -141,6 +151,23 @@ class Service:
                 f"x: row {uneven[0]} has {len(request.x[uneven[0]])} features; the purifier was trained on {width}."
             )
         return torch.tensor(request.x, dtype=torch.float32, device=device).reshape(len(request.x), width)
+
+    def _numbers_of(self, nodes: Sequence[int | str], name: str) -> Tensor:
+        """Return the numbers (M,) of nodes that are given by number or, as text, by id."""
+        texts = [node for node in nodes if isinstance(node, str)]
+        found = iter(self._ids.positions(texts).tolist())
+        numbers = [next(found) if isinstance(node, str) else node for node in nodes]
+        for node, number in zip(nodes, numbers, strict=True):
+            if not 0 <= number < self.num_nodes:
+                raise InputError(f"{name}: {node!r} is not in the served graph, which has {self.num_nodes} nodes.")
+        return torch.tensor(numbers, dtype=torch.int64)
+
+    def _names_of(self, pairs: Tensor) -> list[list[int]] | list[list[str]]:
+        """Return pairs (2, M) of nodes by their ids, or by their numbers if they have no ids."""
+        if self._ids.numbered:
+            numbers: list[list[int]] = pairs.t().tolist()
+            return numbers
+        return [[self._ids[i], self._ids[j]] for i, j in pairs.t().tolist()]
 
     def _check_number(self, number: int, name: str, most: int) -> None:
         if number > most:

@@ -82,7 +82,7 @@ class GPRGAE(Purifier):
 
     @classmethod
     def preset_for(cls, graph: PairGraph) -> str:
-        """Return "paper" for small graphs, "fast" or "large" for those on which the paper's training would take hours."""
+        """Return "paper" for small graphs, "fast" or "large" where the paper's training would take hours."""
         return preset_for(graph)
 
     def _build(self) -> None:

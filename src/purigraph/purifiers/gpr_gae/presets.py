@@ -1,7 +1,7 @@
 """The presets of GPR-GAE, and which of them suits a graph.
 
-The shapes were compared by `purigraph paper run purifier-shapes` on validation edges of Cora. `fast` does as well as the
-paper's there in an eighth of the time; `large` gives up a little more to end in minutes on larger graphs.
+The shapes were compared by `purigraph paper run purifier-shapes` on validation edges of Cora. `fast` does as well as
+the paper's there in an eighth of the time; `large` gives up a little more to end in minutes on larger graphs.
 """
 
 from __future__ import annotations

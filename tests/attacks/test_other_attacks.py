@@ -88,7 +88,7 @@ def test_bad_settings_of_the_others() -> None:
 
 
 def test_length_follows_the_epochs() -> None:
-    assert Evolutionary(population=6).with_epochs(60) == Evolutionary(population=6, generations=30)
+    assert Evolutionary(population=6).with_epochs(60) == Evolutionary(population=6, generations=120)
     assert Evolutionary().with_epochs(400) == Evolutionary()
 
 

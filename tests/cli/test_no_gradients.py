@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,11 +43,16 @@ def test_the_advice_is_for_the_command_line(
         invoke(command, *options, "--transfer")
 
 
-def test_without_a_purifier_there_is_nothing_to_transfer_from(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_classifier_that_looks_at_no_edge_can_not_be_attacked_but_is_proven(
+    workshop: Workshop, tmp_path: Path
+) -> None:
     invoke("train", workshop.graph, "--kind", "mlp", "-o", tmp_path / "mlp", "--epochs", 2, "--json")
     with pytest.raises(NoGradientError, match="--attack evolutionary") as error:
-        invoke("evaluate", workshop.graph, "-c", tmp_path / "mlp", *QUICK)
+        invoke("attack", workshop.graph, "-c", tmp_path / "mlp", *QUICK, "-o", tmp_path / "out.safetensors")
     assert "transfer" not in str(error.value)
+    result = json.loads(invoke("evaluate", workshop.graph, "-c", tmp_path / "mlp", *QUICK, "--json"))
+    assert result["certified"] == result["clean"]
+    assert {record["mode"] for record in result["records"]} == {"proven"}
 
 
 def test_a_missing_label_is_found_before_training(workshop: Workshop, tmp_path: Path) -> None:

@@ -160,6 +160,7 @@ def test_the_command_refuses_what_it_can_not_do(graph: Data, trained: pg.GPRGAE,
     refused("choose how its processes are started", *command)
     refused("use --set threshold", *command, "--engine", "torchrun", "--threshold", "0.5")
     refused("no engine named 'spark'", *command, "--engine", "spark")
+    refused("--engine runs on CPUs, not on cuda", *command, "--engine", "torchrun", "--device", "cuda")
     refused("is also another argument", *command[:-1], tmp_path / "graph", "--engine", "ray")
     assert not (tmp_path / "out").exists()
 

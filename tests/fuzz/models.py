@@ -53,7 +53,7 @@ def model(rng: random.Random, place: Path) -> Case:
     if name == workshop.PURIFIER:
         target = place / "out.npz"
         act = command("purify", place / workshop.GRAPH, "-m", folder, "-o", target)
-        return Case(f"purify by {name} with {how}", act, outputs=[target])
+        return Case(f"purify by {name} with {how}", act, outputs=[target, place / "out.npz.receipt.json"])
     act = command("evaluate", place / workshop.GRAPH, "-c", folder, "-a", "random-flip", "--epsilon", 0.1)
     return Case(f"evaluate {name} with {how}", act)
 

@@ -116,7 +116,7 @@ def _body(rng: random.Random, path: str) -> bytes:
         good = {"nodes": [rng.randrange(workshop.NODES) for _ in range(3)], "hops": rng.choice((1, 2, 5))}
     elif path == "/purify":
         good = {"edges": [[0, 1], [1, 2]], "weights": [1.0, 0.5]}
-        good |= {"nodes": [3, 4, 5]} if rng.random() < 0.5 else {"x": [[0.5] * workshop.FEATURES] * 3}
+        good |= {"nodes": [3, 4, 5]} if rng.random() < 0.5 else {"x": [[0.5] * workshop.FEATURES_OF_DATA] * 3}
     else:
         good = {"pairs": [[rng.randrange(workshop.NODES), rng.randrange(workshop.NODES)] for _ in range(4)]}
     text = json.dumps(good)

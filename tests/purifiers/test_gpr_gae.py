@@ -157,7 +157,7 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path: Path, passes: int) -> N
         small().fit(data, epochs=8, checkpoint=path, seed=1, symmetry_passes=passes)
 
 
-@pytest.mark.parametrize("name", ["perturb", "_loss"])
+@pytest.mark.parametrize("name", ["perturb", "training_loss"])
 def test_an_interrupted_run_goes_on_to_the_same_bits(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,8 +124,9 @@ def run(
         seed=seed,
         device=device,
     )
-    backend = "gloo" if device == "cpu" else "nccl"
-    ranks = {"engine": engine, "workers": workers, "address": address, "machines": machines, "backend": backend}
+    ranks = {"engine": engine, "workers": workers, "address": address, "machines": machines}
+    if engine is not None and device != "cpu":
+        raise InputError(f"--engine runs on CPUs, not on {device}: omit --device, or omit --engine to use one GPU.")
     if is_parts(graph):
         check_output(output, "--output", folder=True, apart_from=[graph, purifier])
         purify_parts(request, output, ranks, as_json=as_json)

@@ -44,7 +44,7 @@ def fit(
         batches: The mini-batches. Default: `BatchSettings()`.
         progress: Whether to report progress on the error stream. Default: only if it takes long.
         settings: The settings of the training. Default: `FitSettings()`.
-        **ranks: The settings of `Ranks`: engine, workers, address, machines, threads, backend, timeout.
+        **ranks: The settings of `Ranks`: engine, workers, address, machines, threads, timeout.
 
     Returns:
         The trained purifier, which is also in `folder`/purifier.
@@ -60,7 +60,7 @@ def fit(
         "settings": settings.to_json(),
         "seed": read_seed(seed),
     }
-    job = Job("fit", str(place), arguments, chosen.threads_per_rank(), chosen.backend, chosen.timeout)
+    job = Job("fit", str(place), arguments, chosen.threads_per_rank(), chosen.timeout)
     with show_progress("GPR-GAE", settings.epochs, progress) as report:
         engine(job, chosen, Watcher(lambda: _latest(place), report))
     return GPRGAE.from_pretrained(place / "purifier")

@@ -22,7 +22,7 @@ class Group:
     Args:
         rank: The number of this rank, from 0.
         size: The number of ranks. With more than one, `torch.distributed` must be initialised.
-        device: The device that exchanged tensors are on: the CPU for gloo, a GPU for NCCL.
+        device: The device that exchanged tensors are on.
 
     Attributes:
         bytes_sent: What this rank has sent to others in `exchange`, without headers.
@@ -102,7 +102,6 @@ def joined(
     rank: int | None = None,
     size: int | None = None,
     address: str | None = None,
-    backend: str = "gloo",
     timeout: float = 600.0,
 ) -> Iterator[Group]:
     """Join the process group of a run, and leave it at the end.
@@ -111,18 +110,16 @@ def joined(
         rank: The number of this rank. Default: from the environment, as `torchrun` sets it.
         size: The number of ranks. Default: from the environment.
         address: Where rank 0 listens, tcp://host:port. Default: from the environment.
-        backend: "gloo" for CPUs, or "nccl" for one GPU per rank.
         timeout: The number of seconds after which a rank that does not answer is given up.
     """
     dist.init_process_group(
-        backend,
+        "gloo",
         init_method=address or "env://",
         timeout=timedelta(seconds=timeout),
         rank=-1 if rank is None else rank,
         world_size=-1 if size is None else size,
     )
     try:
-        device = "cpu" if backend == "gloo" else f"cuda:{dist.get_node_local_rank(fallback_rank=0)}"
-        yield Group(dist.get_rank(), dist.get_world_size(), device)
+        yield Group(dist.get_rank(), dist.get_world_size())
     finally:
         dist.destroy_process_group()

@@ -20,7 +20,6 @@ class Job:
         folder: The folder of the run; on a cluster, all machines see it.
         arguments: The arguments of the task, as JSON values.
         threads: The number of threads of every rank.
-        backend: The backend of torch.distributed.
         timeout: The number of seconds after which a rank is given up.
     """
 
@@ -28,7 +27,6 @@ class Job:
     folder: str
     arguments: dict[str, Any] = field(default_factory=dict)
     threads: int = 1
-    backend: str = "gloo"
     timeout: float = 600.0
 
     @property

@@ -61,7 +61,7 @@ def purify(
         output: The folder of the result. On a cluster, all machines must see both folders.
         chunk: The columns that are exchanged at a time: more are faster, fewer take less memory.
         progress: Whether to report progress on the error stream. Default: only if it takes long.
-        **ranks: The settings of `Ranks`: engine, workers, address, machines, threads, backend, timeout.
+        **ranks: The settings of `Ranks`: engine, workers, address, machines, threads, timeout.
 
     Raises:
         RankLostError: If a process was lost.
@@ -81,7 +81,6 @@ def purify(
             str(run.folder.resolve()),
             {**arguments, "chunk": chunk},
             chosen.threads_per_rank(),
-            chosen.backend,
             chosen.timeout,
         )
         with show_progress("Purification", model.max_steps, progress) as report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
 
 from purigraph.settings import Settings, setting
 
@@ -25,9 +24,6 @@ class Ranks(Settings):
     )
     threads: int | None = setting(
         "The number of threads of every rank. None: the cores of the machine over its ranks.", default=None, ge=1
-    )
-    backend: Literal["gloo", "nccl"] = setting(
-        'The backend of torch.distributed: "gloo" for CPUs, "nccl" for one GPU per rank.', default="gloo"
     )
     timeout: float = setting(
         "The number of seconds after which a rank that does not answer is given up.", default=600.0, gt=0

@@ -38,7 +38,7 @@ def run_rank(job: Job, rank: int, size: int, address: str | None = None) -> None
         if size == 1:
             _do(job, Group())
             return
-        with joined(rank=rank, size=size, address=address, backend=job.backend, timeout=job.timeout) as group:
+        with joined(rank=rank, size=size, address=address, timeout=job.timeout) as group:
             _do(job, group)
     except BaseException as error:
         job.record_failure(rank, error)

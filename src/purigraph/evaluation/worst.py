@@ -167,7 +167,7 @@ def worst_case(
         transfer_from: The model for transferred attacks. Default: the classifier behind the purifier.
         ensemble: "hour" (see `hour_ensemble`), "thorough" (see `thorough_ensemble`), or the attacks.
         epochs: Make all attacks shorter or longer: the block attacks take this many epochs and a quarter as many for
-            fine-tuning, the evolutionary one half as many generations (see `Attack.with_epochs`). Default: as set in
+            fine-tuning, the evolutionary one twice as many generations (see `Attack.with_epochs`). Default: as set in
             the ensemble.
         seeds: One run of every member per seed; a list or a single one.
         targets: (M,) indices or (N,) bool. Default: `data.test_mask`.

@@ -73,7 +73,7 @@ def measure_yardsticks(
         seed: The seed of the student.
     """
     labels = data.y[targets]
-    alone = predict(model, _isolated(data, targets))[targets]
+    alone = predict(model, _isolated(as_attacks_see_it(data), targets))[targets]
     student, missing = None, ""
     try:
         graph = _training_graph(data) if trusted is None else trusted

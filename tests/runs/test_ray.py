@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from purigraph.runs import Event, Store, run_cells, work
 from trial_cells import cell
 
 ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(autouse=True)
+def workers_find_the_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's workers import the tests' cells: they inherit the environment, not the path of this process."""
+    paths = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
 
 
 def test_the_same_cells_give_the_same_results_and_a_killed_worker_is_replaced(tmp_path: Path) -> None:

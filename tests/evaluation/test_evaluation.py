@@ -345,7 +345,7 @@ def test_epochs_make_every_member_shorter(scene: tuple[nn.Module, Data]) -> None
     assert [result.records[0].attack for result in worst.results.values()] == [
         repr(attacks.PRBCD(block_size=400, epochs=8, fine_tune_epochs=2)),
         repr(attacks.PGD(loss="margin", epochs=8)),
-        repr(attacks.Evolutionary(population=4, generations=4)),
+        repr(attacks.Evolutionary(population=4, generations=16)),
         repr(attacks.DICE()),
     ]
     with pytest.raises(InputError, match="epochs must be at least 1"):

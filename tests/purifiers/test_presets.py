@@ -46,10 +46,11 @@ def test_an_unknown_preset_names_those_that_there_are() -> None:
 
 def test_the_size_of_a_graph_chooses() -> None:
     few = torch.tensor([[0], [1]])
-    many = torch.stack([torch.zeros(60_000, dtype=torch.int64), torch.arange(1, 60_001)])
+    many = torch.randint(4_900, (2, 60_000))
     assert pg.GPRGAE.preset_for(PairGraph(3_000, few)) == "paper"
-    assert pg.GPRGAE.preset_for(PairGraph(30_000, few)) == "fast"
-    assert pg.GPRGAE.preset_for(PairGraph(60_001, many)) == "fast"
+    assert pg.GPRGAE.preset_for(PairGraph(20_000, few)) == "fast"
+    assert pg.GPRGAE.preset_for(PairGraph(4_900, many)) == "fast"  # few nodes, many edges
+    assert pg.GPRGAE.preset_for(PairGraph(30_000, few)) == "large"
     assert pg.Jaccard.preset_for(PairGraph(30_000, few)) is None
 
 

@@ -20,15 +20,13 @@ from purigraph.graph.file_formats.node_ids import NodeIds
 from purigraph.protection import protect
 from purigraph.purifiers import Purifier
 from purigraph.purifiers.base import require_fitted
-from purigraph.purifiers.calibration import Calibration, calibrate, read_rate
+from purigraph.purifiers.calibration import USUAL_RATE, Calibration, calibrate, read_rate
 from purigraph.purifiers.cutting import CutRules, Decision, decide
 from purigraph.purifiers.evidence import Evidence
 from purigraph.purifiers.explanation import Explanation, explain_edges
 
 #: Without a threshold, and without a calibration to take one from, edges below this weight are called suspicious.
 DOUBTFUL = 0.5
-#: The share of true edges that may be called suspicious by chance, where nobody has said so.
-USUAL_RATE = 0.01
 
 
 #: What computes the evidence of a purifier on features (N, F) and a graph.

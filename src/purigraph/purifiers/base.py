@@ -19,7 +19,7 @@ from purigraph.graph.nodes import read_nodes
 from purigraph.memo import Identity, Memo
 from purigraph.numbers import read_integer
 from purigraph.pretrained import Pretrained, SavedComponents
-from purigraph.purifiers.calibration import Calibration, calibrate
+from purigraph.purifiers.calibration import USUAL_RATE, Calibration, calibrate
 from purigraph.purifiers.check import GraphCheck, compare
 from purigraph.purifiers.edge_scorer import EdgeScorer, PairScores, weights_as_scores
 from purigraph.purifiers.evidence import Evidence
@@ -308,8 +308,11 @@ class Purifier(Pretrained):
 
     @property
     def suspicious_below(self) -> float:
-        """The score below which an edge counts as suspicious in statistics and reports."""
-        return 0.5
+        """The score below which an edge counts as suspicious in statistics and reports.
+
+        As `fit` measured it, 1 % of true edges lie below (see `suggest_threshold`); 0.5 if it did not.
+        """
+        return 0.5 if self.calibration is None else self.calibration.threshold(USUAL_RATE)
 
     @property
     def training_statistics(self) -> GraphStatistics | None:
@@ -321,7 +324,9 @@ class Purifier(Pretrained):
         """Return the statistics of a graph, among them those of the scores of its edges."""
         graph = self._read(data)[0]
         scores = self.scorer(data).score(graph.pairs)
-        return GraphStatistics.of(data.x, graph, scores, self.suspicious_below)
+        # Of a trusted graph hardly an edge lies below a calibrated threshold: too few to compare graphs by.
+        below = self.suspicious_below if self.calibration is None else 0.5
+        return GraphStatistics.of(data.x, graph, scores, below)
 
     def check(self, data: Data) -> GraphCheck:
         """Compare a graph with the one that `fit` was given: degrees, features and scores.

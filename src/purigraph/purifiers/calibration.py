@@ -23,6 +23,9 @@ RATES = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 #: The share of injected edges in the graphs of `calibrate`, per true edge.
 INJECTIONS = (0.1, 0.5, 1.0)
 
+#: The share of true edges that may be called suspicious by chance, where nobody has said so.
+USUAL_RATE = 0.01
+
 
 @dataclass(frozen=True)
 class Calibration:

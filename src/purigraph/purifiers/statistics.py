@@ -35,7 +35,7 @@ class GraphStatistics:
         feature_density: The share of features that are not 0.
         edge_similarity: The mean cosine similarity of the features of an edge's ends.
         pair_similarity: The same for random pairs of nodes.
-        suspicious: The share of edges with a score below `Purifier.suspicious_below`.
+        suspicious: The share of edges with a low score: below 0.5, or as the purifier says.
         score_quantiles: The scores of the edges at 0, 5, ..., 100 %; empty without edges.
     """
 

@@ -290,8 +290,8 @@ class GPRGAE(Purifier):
 
     @property
     def suspicious_below(self) -> float:
-        """The threshold, if there is one, or 0.5."""
-        return 0.5 if self.threshold is None else self.threshold
+        """The threshold, if there is one; otherwise below which few true edges lie."""
+        return super().suspicious_below if self.threshold is None else self.threshold
 
     @property
     def receptive_field(self) -> int:

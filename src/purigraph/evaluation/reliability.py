@@ -39,15 +39,14 @@ def proven(model: Model, data: Data, targets: Tensor) -> Proof:
     A model proves answers through a method `certificate(data, targets=)` whose result has `fixed`, (N,) bool (see
     `purigraph.anchors.Certificate`), or by an attribute `uses_edges` that is False.
     """
-    right = predict(model, data).argmax(1) == data.y
     certificate = getattr(model, "certificate", None)
     if certificate is not None:
-        fixed: Tensor = certificate(data, targets=targets).fixed
+        fixed: Tensor = certificate(data, targets=targets).fixed[targets]
     elif getattr(model, "uses_edges", True) is False:
-        fixed = torch.ones_like(right)
+        fixed = torch.ones_like(targets, dtype=torch.bool)
     else:
         return Proof(0.0, 0.0)
-    fixed, right = fixed[targets], right[targets]
+    right = predict(model, data)[targets].argmax(1) == data.y[targets]
     return Proof(float((fixed & right).double().mean()), float(fixed.double().mean()))
 
 

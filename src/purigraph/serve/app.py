@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from purigraph._version import __version__
-from purigraph.errors import InputError, PurigraphError
+from purigraph.errors import PurigraphError
 from purigraph.serve.guard import Guard
 from purigraph.serve.metrics import Metrics
 from purigraph.serve.requests import Body, NeighbourhoodRequest, PurifyRequest, ScoreRequest
@@ -63,8 +63,6 @@ def create_app(service: Service, *, token: str | None = None) -> FastAPI:
     async def answer(request: Request, work: Callable[[bytes], dict[str, Any]], counted: str) -> Response:
         try:
             result = await compute(work, await request.body())
-        except InputError as error:
-            return JSONResponse({"error": str(error)}, 422)
         except PurigraphError as error:
             return JSONResponse({"error": str(error)}, 422)
         except MemoryError:
@@ -96,7 +94,7 @@ def create_app(service: Service, *, token: str | None = None) -> FastAPI:
         try:
             return HTMLResponse(await compute(service.report), headers=_PAGE_HEADERS)
         except PurigraphError as error:
-            return JSONResponse({"error": str(error)}, 501)
+            return JSONResponse({"error": str(error)}, 422)
         except Exception:
             _LOG.exception("The report failed.")
             return JSONResponse({"error": "The report failed; the log of the service says why."}, 500)

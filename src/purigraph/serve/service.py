@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from purigraph.audit import audit
 from purigraph.errors import InputError, PurigraphError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph import as_pair_graph
@@ -19,6 +19,7 @@ from purigraph.graph.sparse_features import select_rows
 from purigraph.purifiers.base import Purifier, require_fitted
 from purigraph.purifiers.edge_scorer import EdgeScorer
 from purigraph.purifiers.neighbourhood import neighbourhood
+from purigraph.report import page_text
 from purigraph.serve.requests import NeighbourhoodRequest, PurifyRequest, ScoreRequest, as_pairs
 from purigraph.serve.settings import ServeSettings
 
@@ -123,17 +124,8 @@ class Service:
         return answer
 
     def report(self) -> str:
-        """Return the page of evidence of the served graph's purification, as HTML.
-
-        Raises:
-            InputError: If this installation has no reports.
-        """
-        try:
-            audit, report = import_module("purigraph.audit"), import_module("purigraph.report")
-        except ImportError:
-            raise InputError("This installation of purigraph has no reports.") from None
-        page: str = report.page_text(audit.audit(self.purifier, self.data, ids=self._ids), title=self.name)
-        return page
+        """Return the page of evidence of the served graph's purification, as HTML."""
+        return page_text(audit(self.purifier, self.data, ids=self._ids), title=self.name)
 
     def _features(self, request: PurifyRequest) -> Tensor:
         if (request.x is None) == (request.nodes is None):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from purigraph.errors import InputError
+
+# Writing 5 to it sets the peak back to the current size (Linux).
+_CLEAR = Path("/proc/self/clear_refs")
 
 
 def memory_now() -> float:
@@ -13,8 +17,14 @@ def memory_now() -> float:
 
 
 def memory_peak() -> float:
-    """Return the peak resident memory of this process so far, in MB."""
+    """Return the peak resident memory of this process, in MB: so far, or since `forget_memory_peak`."""
     return _memory("VmHWM")
+
+
+def forget_memory_peak() -> None:
+    """Let the peak begin again at the current size, where Linux can do that."""
+    with suppress(OSError):
+        _CLEAR.write_text("5")
 
 
 def _memory(field: str) -> float:

@@ -17,14 +17,17 @@ from torch.nn import functional
 
 from purigraph.distributed.group import Group
 from purigraph.distributed.parts import GraphParts
-from purigraph.distributed.row_block import RowBlock, build_row_block
+from purigraph.distributed.row_block import RowBlock
 from purigraph.errors import InputError
 from purigraph.graph import inverse_sqrt
 from purigraph.kernels import Features, buffers
 from purigraph.kernels.node_codes import add_node_codes
 from purigraph.kernels.products import product_into
 from purigraph.kernels.row_entries import add_row_scores, row_sums, scaled
-from purigraph.purifiers.gpr_gae.links import LinkMap, LinkModel
+from purigraph.purifiers.gpr_gae.links import LinkMap
+
+# The filters whose share of the codes is added at a time: their weights are copied, whatever the size of the rank.
+_FILTERS = 2
 
 
 class RowLinks:
@@ -83,7 +86,9 @@ class RowLinks:
             hops = self._hops(h[:, columns], value, diagonal, powers)
             if links.second is not None:
                 hops = hops[1:]
-            add_node_codes(codes, hops, links.gamma, weight[:, columns].reshape(-1, codes.shape[1]))
+            for first in range(0, filters, _FILTERS):
+                some = slice(first, first + _FILTERS)
+                add_node_codes(codes, hops, links.gamma[some], weight[some, columns].reshape(-1, codes.shape[1]))
         return codes
 
     def _hops(self, h: Tensor, value: Tensor, diagonal: Tensor | None, powers: int) -> Tensor:
@@ -152,15 +157,3 @@ def embed(links: LinkMap, parts: GraphParts, block: RowBlock) -> tuple[Tensor, T
             names[rows] = batch_names
         first += len(x)
     return h, names
-
-
-def warm_up() -> None:
-    """Load the compiled kernels and what BLAS needs: the memory that a run reports is then that of its work."""
-    torch.mm(torch.ones(512, 512), torch.ones(512, 512))
-    generator = torch.Generator().manual_seed(0)
-    model = LinkModel(2, hops=1, node_channels=2, edge_channels=2, encoder="gpr", self_loops=False, generator=generator)
-    group = Group()
-    block = build_row_block(torch.tensor([0, 1]), torch.tensor([1, 0]), [0, 2], group)
-    links = model.frozen()
-    h = links.embed(Features(torch.eye(2)))
-    RowLinks(links, block, h, group, chunk=2).predict(torch.ones(2))

@@ -29,7 +29,7 @@ from purigraph.files import read_json, write_json
 FORMAT = "purigraph.graph-parts/1"
 MANIFEST = "manifest.json"
 # The rows of features that are read at a time, in numbers.
-_BATCH_NUMBERS = 1 << 20
+_BATCH_NUMBERS = 1 << 17
 
 Integers = npt.NDArray[np.int64]
 

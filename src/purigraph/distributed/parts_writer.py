@@ -22,7 +22,7 @@ from purigraph.kernels.feature_matrix import read_features
 
 # Ranks read whole row groups: small enough for an even split, large enough to be read at full speed.
 _EDGE_GROUP = 1 << 18
-_FEATURE_NUMBERS = 1 << 20
+_FEATURE_NUMBERS = 1 << 17
 
 
 class PartsWriter:

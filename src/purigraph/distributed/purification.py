@@ -17,7 +17,7 @@ from purigraph.distributed.parts import GraphParts, Part
 from purigraph.distributed.row_block import RowBlock
 from purigraph.distributed.run_folder import FinishedStep, RunFolder
 from purigraph.errors import InputError
-from purigraph.memory import memory_now, memory_peak
+from purigraph.memory import forget_memory_peak, memory_now, memory_peak
 from purigraph.purifiers import GPRGAE, Purifier
 from purigraph.purifiers import load as load_purifier
 from purigraph.purifiers.base import require_fitted
@@ -73,6 +73,8 @@ def purify_rank(
     Returns:
         The reports of all ranks.
     """
+    earlier_peak = _memory(memory_peak)
+    forget_memory_peak()
     resting = _memory(memory_now)
     begun = time.perf_counter()
     run = RunFolder(output)
@@ -113,7 +115,7 @@ def purify_rank(
         len(rows.block.cut),
         sent,
         max(_memory(memory_peak) - resting, 0.0),
-        _memory(memory_peak),
+        max(_memory(memory_peak), earlier_peak),
         load_seconds,
         seconds / taken,
     )

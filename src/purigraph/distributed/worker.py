@@ -10,8 +10,8 @@ import torch
 
 from purigraph.distributed.group import Group, joined
 from purigraph.distributed.job import Job
-from purigraph.distributed.links import warm_up
 from purigraph.distributed.purification import as_gpr_gae, purify_rank
+from purigraph.distributed.rehearsal import rehearse
 from purigraph.distributed.subgraphs import BatchSettings
 from purigraph.distributed.training import fit_rank
 from purigraph.errors import InputError, PurigraphError
@@ -20,6 +20,7 @@ from purigraph.purifiers.gpr_gae import FitSettings
 
 FAILED = 3
 _MMAP_THRESHOLD = -3  # of mallopt(3): from this size on, memory is mapped, and unmapped when it is freed
+_ARENA_MAX = -8  # how many pools threads have for smaller pieces
 
 
 def run_rank(job: Job, rank: int, size: int, address: str | None = None) -> None:
@@ -33,7 +34,6 @@ def run_rank(job: Job, rank: int, size: int, address: str | None = None) -> None
     """
     torch.set_num_threads(job.threads)
     _return_memory()
-    warm_up()
     try:
         if size == 1:
             _do(job, Group())
@@ -54,6 +54,7 @@ def _do(job: Job, group: Group) -> None:
 def _purify(job: Job, group: Group) -> None:
     arguments = dict(job.arguments)
     purifier = as_gpr_gae(arguments.pop("purifier"))
+    rehearse(purifier, group)
     purify_rank(arguments.pop("parts"), purifier, job.folder, group, **arguments)
 
 
@@ -77,7 +78,8 @@ def _return_memory() -> None:
 
     pyarrow.set_memory_pool(pyarrow.system_memory_pool())
     with contextlib.suppress(OSError, AttributeError):  # only glibc has this
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 17)
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 def main() -> None:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from purigraph.errors import InputError
-from purigraph.memory import memory_now, memory_peak
-
-# Writing 5 to it sets the peak back to the current size (Linux).
-_CLEAR = Path("/proc/self/clear_refs")
+from purigraph.memory import forget_memory_peak, memory_now, memory_peak
 
 
 @dataclass
@@ -32,8 +28,7 @@ class Footprint:
 def footprint() -> Iterator[Footprint]:
     """Measure the block. Blocks of one process must not overlap: the peak is the whole process's."""
     found = Footprint()
-    with suppress(OSError):
-        _CLEAR.write_text("5")
+    forget_memory_peak()
     before, started = _known(memory_now), time.monotonic()
     yield found
     found.seconds = time.monotonic() - started

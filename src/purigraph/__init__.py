@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from purigraph.evaluation import evaluate, worst_case
     from purigraph.graph import PairGraph
     from purigraph.protection import Protected, protect
-    from purigraph.purifiers import GPRGAE, SVD, Chain, Jaccard, Purifier
+    from purigraph.purifiers import GPRGAE, SVD, Agreement, Chain, Jaccard, Purifier
 
 # Where every public name lives. They are imported when first used: PyTorch and PyG take seconds, which
 # `purigraph --help` and shell completion should not pay.
@@ -31,6 +31,7 @@ _HOMES = {
     "Anchor": "purigraph.anchors",
     "Anchored": "purigraph.anchored",
     "GPRGAE": "purigraph.purifiers",
+    "Agreement": "purigraph.purifiers",
     "Jaccard": "purigraph.purifiers",
     "PairGraph": "purigraph.graph",
     "Protected": "purigraph.protection",
@@ -54,6 +55,7 @@ _HOMES = {
 __all__ = [
     "GPRGAE",
     "SVD",
+    "Agreement",
     "Anchor",
     "Anchored",
     "Chain",

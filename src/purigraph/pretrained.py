@@ -42,7 +42,11 @@ HUB = "hf://"
 
 # Where the tables of names are. A component that holds one of another kind finds its class here by name, as through an
 # entry point: the packages of the two don't import each other.
-_TABLES = {"classifier": "purigraph.classifiers", "purifier": "purigraph.purifiers"}
+_TABLES = {
+    "classifier": "purigraph.classifiers",
+    "purifier": "purigraph.purifiers",
+    "anchor": "purigraph.anchors",
+}
 
 
 class Pretrained(Configured, nn.Module, ABC):
@@ -197,7 +201,7 @@ class ComponentRecord(Settings):
     Its tensors are those of the holder, of which it is a submodule.
     """
 
-    kind: str = setting("What it is: classifier or purifier.")
+    kind: str = setting("What it is: classifier, purifier or anchor.")
     name: str = setting("The name that it is registered under.")
     config: dict[str, Any] = setting("Its settings, as plain JSON values.")
 

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from purigraph.demo import DemoResult
 
 NAME = "demo"
-HELP = "Train, attack and purify on the embedded graph, in a few minutes and without a download."
+HELP = "Train, attack, purify, anchor and prove on the embedded graph, in two minutes and without a download."
 
 
 def run(
-    epochs: Annotated[int, typer.Option(min=1, help="Training epochs of the purifier.")] = 1000,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="The most training epochs of the purifier. Default: 2000, or until it stops improving."
+        ),
+    ] = None,
     seed: SeedOption = 0,
     report: Annotated[
         Path, typer.Option("--report", help="The HTML page to write, with the evidence of one purification.")
@@ -46,14 +51,15 @@ def run(
         print_json({**result.to_dict(), "report": None if result.audit is None else str(report)})
         return
     rows: list[list[object]] = [
-        ["0 (clean)", 0, _percent(result.clean), _percent(result.protected_clean), _percent(result.protected_clean)]
+        ["0 (clean)", 0, *map(_percent, [result.clean, *[result.protected_clean] * 2, result.anchored_clean])]
     ]
     for one in result.budgets:
-        accuracies = [one.attacked, one.purified, one.protected_attacked]
+        accuracies = [one.attacked, one.purified, one.protected_attacked, one.anchored_attacked]
         rows.append([f"{one.epsilon:g}", one.flips, *map(_percent, accuracies)])
+    rows.append(["any (proven)", "any", "", "", "", _percent(result.proven)])
     Table(
         f"Accuracy of a GCN on {result.test_nodes} unseen nodes (%)",
-        ["budget epsilon", "flipped edges", "attacked", "same attack, purified", "attacked through the purifier"],
+        ["budget epsilon", "flips", "GCN", "same attack, purified", "attacked through the purifier", "and the anchor"],
         rows,
     ).print()
     typer.echo(result.sentence())

@@ -50,7 +50,7 @@ def run(
         typer.Option(
             "--classifier",
             "-c",
-            help="For --anchor, and for purifiers that learn from attacks (good-at): the folder of a classifier.",
+            help="For --anchor, and for purifiers that learn from a classifier (good-at, agreement): its folder.",
         ),
     ] = None,
     anchor: Annotated[
@@ -131,6 +131,10 @@ def run(
     shared: dict[str, Any] = {"seed": seed, "checkpoint": checkpoint, "progress": False if as_json else None, **rest}
     if attacked is None:
         purifier.fit(train, validation=validation, **shared)
+    elif component.learns_from_answers:
+        from purigraph.training import fit_to_answers
+
+        fit_to_answers(purifier, train, validation, classifier=attacked, **shared)
     else:
         from purigraph.training import fit_against_attacks
 
@@ -175,7 +179,7 @@ def _check_classifier(component: type[Purifier], classifier: str | None) -> None
             f"{component.__name__} learns from attacks on a classifier: train one (`purigraph train`) and give its "
             "folder as --classifier."
         )
-    if not component.learns_from_attacks and classifier is not None:
+    if not (component.learns_from_attacks or component.learns_from_answers) and classifier is not None:
         raise InputError(f"{component.__name__} learns without a classifier: leave --classifier out.")
 
 

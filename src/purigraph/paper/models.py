@@ -171,13 +171,21 @@ def fitted_purifier(
     Args:
         spec: The purifier.
         scene: What it is fitted on.
-        classifier: What is attacked, for a purifier that learns from attacks. Default: a GCN.
+        classifier: What is attacked, for a purifier that learns from attacks, or whose answers it compares. Default: a
+            GCN.
     """
+    if spec.then is not None:
+        first, record = fitted_purifier(spec.model_copy(update={"then": None}), scene, classifier)
+        then, own = fitted_purifier(spec.then, scene, classifier)
+        return purifiers.Chain([first, then]), _added(record, own)
     if spec.is_trained:
         return purifiers.load(spec.name), {}
     attacked: ClassifierSpec | None = None
-    if purifiers.registry[spec.name].learns_from_attacks:
+    kind = purifiers.registry[spec.name]
+    if kind.learns_from_attacks or kind.learns_from_answers:
         attacked = classifier or ClassifierSpec(name="gcn")
+        if attacked.purified:
+            raise InputError(f"{spec.name} learns from a classifier, which can't be trained on what it purifies.")
 
     def make(folder: Path, checkpoint: Path) -> Mapping[str, Any]:
         purifier = purifiers.create(spec.name, **spec.settings)
@@ -185,7 +193,12 @@ def fitted_purifier(
         if attacked is not None:
             model, _ = trained_classifier(attacked, scene)
             with footprint() as cost:
-                training.fit_against_attacks(purifier, scene.split, classifier=model, **options, **spec.fit)
+                if kind.learns_from_attacks:
+                    training.fit_against_attacks(purifier, scene.split, classifier=model, **options, **spec.fit)
+                else:
+                    training.fit_to_answers(
+                        purifier, scene.split.train, scene.split.validation, classifier=model, **options, **spec.fit
+                    )
         else:
             with footprint() as cost:
                 purifier.fit(scene.split.train, validation=scene.split.validation, **options, **spec.fit)
@@ -200,6 +213,18 @@ def fitted_purifier(
     record = place.made(make)
     purifier: Any = purifiers.load(place.folder / "model")
     return purifier.with_settings(**spec.afterwards) if spec.afterwards else purifier, record
+
+
+def _added(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of two purifiers that were fitted one after the other."""
+    if not first or not then:
+        return {}
+    sizes = [one["megabytes"] for one in (first, then) if one["megabytes"] is not None]
+    return {
+        "seconds": first["seconds"] + then["seconds"],
+        "megabytes": max(sizes, default=None),
+        "training": [first["training"], then["training"]],
+    }
 
 
 def fitted_anchor(

@@ -105,12 +105,14 @@ class PurifierSpec(Named):
         settings: Its settings.
         fit: The settings of `fit`.
         afterwards: Settings that are changed after it was fitted (`with_settings`): variants share one training.
+        then: Another purifier, which goes on with what this one leaves.
     """
 
     preset: str | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
     fit: dict[str, Any] = Field(default_factory=dict)
     afterwards: dict[str, Any] = Field(default_factory=dict)
+    then: PurifierSpec | None = None
 
     @property
     def is_trained(self) -> bool:
@@ -122,13 +124,16 @@ class PurifierSpec(Named):
         yield self.name
         for part in self.settings.get("parts", ()):
             yield part if isinstance(part, str) else part["purifier"]
+        if self.then is not None:
+            yield from self.then.components()
 
     def resolved(self, profile: Profile, dataset: str) -> PurifierSpec:
         """Return it with the lengths of the profile; everything is checked."""
         from purigraph import purifiers
 
+        then = None if self.then is None else self.then.resolved(profile, dataset)
         if self.is_trained:
-            return self
+            return self.model_copy(update={"then": then})
         kind = purifiers.registry[self.name]
         settings, fit = dict(self.settings), dict(self.fit)
         if self.preset is not None:
@@ -147,7 +152,7 @@ class PurifierSpec(Named):
         kind(**{**settings, **self.afterwards})
         kind.fit_settings_class(**fit)
         # The preset is named no more: what is hashed is what it says today.
-        found = {"name": canonical(self.name), "preset": None, "settings": settings, "fit": fit}
+        found = {"name": canonical(self.name), "preset": None, "settings": settings, "fit": fit, "then": then}
         return self.model_copy(update=found)
 
 

@@ -5,6 +5,7 @@ another package, declare it as an entry point of the group `purigraph.purifiers`
 and the error messages then find it automatically.
 """
 
+from purigraph.purifiers.agreement import Agreement
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.calibration import Calibration, calibrate
 from purigraph.purifiers.chain import Chain
@@ -23,6 +24,7 @@ __all__ = [
     "GOODAT",
     "GPRGAE",
     "SVD",
+    "Agreement",
     "Calibration",
     "Chain",
     "CutRules",

@@ -66,6 +66,8 @@ class Purifier(Pretrained):
     #: Whether `fit` learns from graphs under attack and takes `classifier` and `attack` for it; without them it may do
     #: less (`purigraph.training.fit_against_attacks` makes the attack).
     learns_from_attacks: ClassVar[bool] = False
+    #: Whether `fit` takes `answers`, a model that sees features only (such as an anchor); without, it does less.
+    learns_from_answers: ClassVar[bool] = False
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
 from purigraph.graph import PairGraph
-from purigraph.kernels.row_products import Rows
 from purigraph.memo import Memo
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.edge_scorer import PairScores
+from purigraph.purifiers.similarity import Similarities
 from purigraph.settings import setting
 
 
@@ -53,7 +52,7 @@ class Jaccard(Purifier):
     trial_settings = MappingProxyType({"similarity": "cosine", "cosine_threshold": 0.1})
 
     def _build(self) -> None:
-        self._rows: Memo[_Prepared] = Memo()
+        self._rows: Memo[Similarities] = Memo()
         self._similarities: Memo[Tensor] = Memo(2)
 
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
@@ -79,16 +78,16 @@ class Jaccard(Purifier):
         """The similarities of pairs, in [0, 1] or, for cosines, in [-1, 1]; they don't depend on the graph."""
         prepared = self._prepare(x)
         dtype = graph.weight.dtype
-        return lambda pairs: prepared.similarity(pairs.pairs).to(dtype)
+        return lambda pairs: prepared.of(pairs.pairs).to(dtype)
 
     def with_settings(self, **changes: Any) -> Jaccard:
         """Return the same purifier with other settings."""
         return self.replace(**changes)
 
-    def _prepare(self, x: Tensor) -> _Prepared:
+    def _prepare(self, x: Tensor) -> Similarities:
         prepared = self._rows.get(x)
         if prepared is None:
-            prepared = _Prepared(x, self.similarity)
+            prepared = Similarities(x, self.similarity)
             self._rows.put(x, prepared)
         return prepared
 
@@ -98,22 +97,6 @@ class Jaccard(Purifier):
         # An attack shows the same edge list hundreds of times.
         similarity = self._similarities.get(pairs, prepared)
         if similarity is None:
-            similarity = prepared.similarity(pairs)
+            similarity = prepared.of(pairs)
             self._similarities.put(pairs, similarity, prepared)
         return similarity
-
-
-class _Prepared:
-    """What the similarities of all pairs share: the rows and their norms."""
-
-    def __init__(self, x: Tensor, kind: Literal["jaccard", "cosine"]) -> None:
-        rows = Rows(x)
-        self._kind, self._rows = kind, rows.binary() if kind == "jaccard" else rows
-        self._norms = self._rows.squared_norms()
-
-    def similarity(self, pairs: Tensor) -> Tensor:
-        """(E,) the similarities of the pairs (2, E); 0 where there is nothing to compare."""
-        common = self._rows.products(pairs)
-        first, second = self._norms[pairs[0]], self._norms[pairs[1]]
-        size = first + second - common if self._kind == "jaccard" else (first * second).sqrt()
-        return torch.where(size > 0, common / size.clamp(min=torch.finfo(size.dtype).tiny), 0.0)

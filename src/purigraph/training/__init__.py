@@ -24,6 +24,7 @@ from purigraph.training.settings import (
     TrainingSettings,
 )
 from purigraph.training.task import Regime, Task
+from purigraph.training.to_answers import fit_to_answers
 
 __all__ = [
     "PROFILES",
@@ -36,6 +37,7 @@ __all__ = [
     "TrainingResult",
     "TrainingSettings",
     "fit_against_attacks",
+    "fit_to_answers",
     "graph_attack",
     "names",
     "pseudo_label",

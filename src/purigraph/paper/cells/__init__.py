@@ -14,6 +14,7 @@ from purigraph.errors import UnknownNameError
 #: The module of each kind.
 KINDS = (
     "accuracy",
+    "certificate",
     "coefficients",
     "lipschitz",
     "multistep",

@@ -185,7 +185,7 @@ class Anchor(Pretrained):
         """Return calibrated probabilities (N, C) from features (N, F) alone; always in inference mode."""
         if not self.students:
             raise NotFittedError("This Anchor is not fitted yet: call fit(classifier, trusted), or load one.")
-        features = x if isinstance(x, Features) else Features(x.detach())
+        features = x if isinstance(x, Features) else Features.of(x)
         was_training = self.training
         self.eval()
         with torch.no_grad():

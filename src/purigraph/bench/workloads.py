@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from purigraph import losses
+from purigraph.anchors import Anchor
 from purigraph.attacks import PRBCD
 from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.projections import project_global
@@ -197,6 +198,32 @@ class PrbcdOnGcn(Workload):
         return attack.attack(self.data.x, self.data.edge_index, self.data.y, budget=self.flips, idx_attack=self.targets)
 
 
+class AnchoredPrediction(Workload):
+    """Predict with an anchor beside a protected GCN; the reference is the protected GCN alone."""
+
+    def __init__(self, **size: Any) -> None:
+        super().__init__(**size)
+        torch.manual_seed(0)
+        classes = int(self.data.y.max()) + 1
+        gcn = GCN(self.data.num_features, classes)
+        anchor = Anchor(in_channels=self.data.num_features, out_channels=classes)
+        anchor.provenance = {"weights": "random"}
+        self.protected = protect(gcn, self.purifier).eval()
+        self.anchored = protect(gcn, self.purifier, anchor=anchor).eval()
+
+    @torch.no_grad()
+    def ours(self) -> Tensor:
+        """Predict with the anchor."""
+        answer: Tensor = self.anchored(self.fresh_features(), self.data.edge_index)
+        return answer
+
+    @torch.no_grad()
+    def reference(self) -> Tensor:
+        """Predict without it."""
+        answer: Tensor = self.protected(self.fresh_features(), self.data.edge_index)
+        return answer
+
+
 class AdaptiveEpoch(Workload):
     """One epoch of an adaptive PRBCD through a protected GCN: 5 steps, forward, recomputation and backward."""
 
@@ -229,6 +256,7 @@ WORKLOADS: dict[str, Callable[..., Workload]] = {
     "gradient": Gradient,
     "train_epoch": TrainEpoch,
     "prbcd_vs_pyg": PrbcdOnGcn,
+    "anchored_prediction": AnchoredPrediction,
     "arxiv_purify": Purify,
     "arxiv_attack_epoch": AdaptiveEpoch,
 }

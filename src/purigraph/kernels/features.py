@@ -14,9 +14,14 @@ from torch import Tensor
 from purigraph.kernels.csr import Pattern, row_pointers
 from purigraph.kernels.feature_matrix import read_features
 from purigraph.kernels.products import product_into
+from purigraph.memo import Memo
 
 # Measured with 128 columns: below this share of non-zeros the sparse product is faster.
 _SPARSE_BELOW = 0.1
+
+
+# The last features that were prepared, which the parts of a model share.
+_recent: Memo[Features] = Memo()
 
 
 class Features:
@@ -38,6 +43,20 @@ class Features:
                 self._dense = x
                 return
         self._pattern, self._value = _sparse_parts(x)
+
+    @classmethod
+    def of(cls, x: Tensor) -> Features:
+        """Return the features of a tensor, without gradients; the same object while it is the tensor of the last call.
+
+        Preparing them reads the whole matrix, which takes longer than a small model does.
+        """
+        if x.requires_grad:
+            return cls(x.detach())
+        found = _recent.get(x)
+        if found is None:
+            found = cls(x)
+            _recent.put(x, found)
+        return found
 
     @property
     def is_sparse(self) -> bool:

@@ -347,7 +347,7 @@ class GPRGAE(Purifier):
         if kept is not None:
             return kept
         with torch.no_grad():
-            h = links.embed(Features(read_features(x, dtype=links.node_weight.dtype)))
+            h = links.embed(Features.of(read_features(x, dtype=links.node_weight.dtype)))
             size = len(h) * links.code_weight.shape[1] * h.element_size()
             first_codes = links.first_filter_codes(h) if size <= _KEEP_FIRST_CODES_BYTES else None
         self._constants.put(x, (h, first_codes), _state(model))

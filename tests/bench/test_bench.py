@@ -20,7 +20,9 @@ def test_both_sides_do_the_same_work(name: str) -> None:
     assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["train_epoch", "prbcd_vs_pyg", "anchored_prediction", "arxiv_attack_epoch", "purify_step"])
+@pytest.mark.parametrize(
+    "name", ["train_epoch", "prbcd_vs_pyg", "anchored_prediction", "arxiv_attack_epoch", "purify_step"]
+)
 def test_every_workload_runs(name: str) -> None:
     work = workloads.WORKLOADS[name](**TINY, block=40, epochs=2)
     work.side("ours")()

@@ -4,6 +4,7 @@ from purigraph.evaluation.affected import affected_nodes, unaffected_share, unaf
 from purigraph.evaluation.convergence import Convergence, convergence, lipschitz_constant
 from purigraph.evaluation.edge_detection import EdgeDetection, edge_detection
 from purigraph.evaluation.ensemble import Member, hour_ensemble, thorough_ensemble
+from purigraph.evaluation.feature_flips import flip_features
 from purigraph.evaluation.predictions import as_attacks_see_it, model_accuracy, predict
 from purigraph.evaluation.reliability import find_doubts
 from purigraph.evaluation.robust_accuracy import Evaluation, evaluate
@@ -25,6 +26,7 @@ __all__ = [
     "edge_detection",
     "evaluate",
     "find_doubts",
+    "flip_features",
     "hour_ensemble",
     "lipschitz_constant",
     "measure_yardsticks",

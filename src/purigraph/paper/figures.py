@@ -161,6 +161,34 @@ def _budgets(experiment: Experiment, found: Sequence[Comparison]) -> Figure:
     return figure
 
 
+def _worst(experiment: Experiment, found: Sequence[Comparison], rows: Sequence[str]) -> Figure:
+    """The worst case against the budget, a panel for every dataset; what is proven stands at the right, for any budget.
+
+    Args:
+        experiment: The experiment.
+        found: Its numbers.
+        rows: The rows to show, of all that there are.
+    """
+    values = {(one.row, one.column): one.ours for one in found}
+    datasets = [name for name in experiment.columns if any(column.startswith(f"{name} ") for _, column in values)]
+    budgets = sorted({float(column.rpartition(" ")[2]) for _, column in values if " eps " in column})
+    columns = ["clean", *(f"eps {budget:g}" for budget in budgets), "certified"]
+    figure, panels = _panels(1, len(datasets), 3.6, 2.8)
+    for dataset, axes in zip(datasets, panels[0], strict=True):
+        for number, row in enumerate(rows):
+            points = [(place, values.get((row, f"{dataset} {name}"))) for place, name in enumerate(columns)]
+            known = [(place, value) for place, value in points if value is not None]
+            if known:
+                x, y = zip(*known, strict=True)
+                _line(axes, number, x, y, row)
+        axes.set_title(dataset)
+        axes.set_ylim(0, 100)
+        axes.set_xticks(range(len(columns)), ["0", *(f"{budget:g}" for budget in budgets), "any,\nproven"])
+    _label_outside(panels, "edges flipped, relative to those at the test nodes", experiment.unit)
+    _legend(figure, panels[0][0], 2)
+    return figure
+
+
 def _losses(experiment: Experiment, found: Sequence[Comparison]) -> Figure:
     """Accuracy by loss: a panel for every model and form, a marker for every column; the lowest is the strongest."""
     models = list(dict.fromkeys(row.rpartition(", ")[0] for row in experiment.rows))
@@ -229,6 +257,7 @@ KINDS: dict[str, Callable[..., Figure]] = {
     "coefficients": _coefficients,
     "losses": _losses,
     "steps": _steps,
+    "worst": _worst,
 }
 
 

@@ -16,6 +16,7 @@ KINDS = (
     "accuracy",
     "certificate",
     "coefficients",
+    "feature-flips",
     "lipschitz",
     "multistep",
     "purifier",

@@ -14,8 +14,7 @@ from torch_geometric.data import Data
 import purigraph as pg
 from helpers import communities
 from purigraph import anchors, attacks
-from purigraph.anchors.belief import Belief
-from purigraph.anchors.margin import gaps, smallest_margin
+from purigraph.anchors.margin import Harm, gaps, smallest_margin
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.graph import InductiveSplit, attach_split, inductive_split
 from purigraph.training import train
@@ -237,17 +236,10 @@ def test_the_ensemble_attacks_it(gcn, split, anchor) -> None:
     assert worst.attacked(0.2) >= model.certificate(split.test).accuracy - 1e-12
 
 
-def test_the_belief_follows_whoever_is_right() -> None:
-    labels = torch.tensor([0, 1, 0, 1] * 20)
-    right = torch.nn.functional.one_hot(labels, 2).double() * 0.8 + 0.1
-    coin = torch.full((80, 2), 0.5).double()
-    coin[:40, 0], coin[:40, 1] = 0.6, 0.4  # half of these are right
-    trusting = Belief.fit(right, coin, labels)
-    assert trusting.classifier > 1  # 0.9 is right every time: sharpened
-    assert trusting.students <= trusting.classifier
-    other = Belief.fit(coin, right, labels)
-    assert other.students > other.classifier
-    harm = other.harm(right.flip(1), right)
-    assert (harm < 0).all()  # the students know better than a classifier that is always wrong
-    agreed = other.harm(right, right)
-    assert (agreed == 0).all()
+def test_the_harm_is_that_of_the_labelled_nodes_in_all() -> None:
+    gap = torch.tensor([0.0, 0.5, 1.0])
+    harm = Harm.fit(gap, torch.tensor([1.0, 0.0, 0.0]))
+    assert float(harm(gap).sum()) == pytest.approx(1.0)
+    assert harm(gap)[0] > harm(gap)[1] > harm(gap)[2] == 0
+    assert Harm.fit(gap, torch.tensor([-1.0, 0.0, 0.0])).at_no_gap == 0, "an anchor that does better does no harm"
+    assert Harm.fit(torch.ones(2), torch.ones(2)).at_no_gap == 0, "one that is always sure can't be told"

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
-from purigraph.anchors.belief import Belief
 from purigraph.anchors.distillation import (
     DistillationSettings,
     cross_entropy,
@@ -19,7 +18,7 @@ from purigraph.anchors.distillation import (
     predict_logits,
     untrained_students,
 )
-from purigraph.anchors.margin import gaps, smallest_margin
+from purigraph.anchors.margin import Harm, gaps, smallest_margin
 from purigraph.errors import InputError, NotFittedError
 from purigraph.kernels import Features
 from purigraph.pretrained import Pretrained, SavedComponents
@@ -166,17 +165,16 @@ class Anchor(Pretrained):
         labels = validation.y[nodes]
         anchored, classified = self(validation.x)[nodes], predict_logits(classifier, validation)[nodes]
         ours, theirs = anchored.argmax(1) == labels, classified.argmax(1) == labels
-        # A few labelled nodes can't tell the loss at every margin. They tell how far the classifier and the students
-        # are to be believed where they disagree; the many trusted nodes tell where they do.
-        belief = Belief.fit(classified.softmax(1), anchored, labels)
-        harm = belief.harm(taught, own)
-        margin = smallest_margin(gap, harm, options.give_up / 100)
+        # A few labelled nodes can't tell the loss at every margin, but how large it is in all; the many trusted nodes
+        # tell how gaps are distributed.
+        harm = Harm.fit(gaps(anchored), theirs.double() - ours.double())
+        expected = harm(gap)
+        margin = smallest_margin(gap, expected, options.give_up / 100)
         paired = theirs.double() - torch.where(gaps(anchored) >= margin, ours, theirs).double()
         return margin, {
             "chosen_by": "validation",
-            "belief_in_classifier": belief.classifier,
-            "belief_in_students": belief.students,
-            "expected_loss": 100 * float(harm[gap >= margin].sum() / len(gap)),
+            "harm_at_no_gap": harm.at_no_gap,
+            "expected_loss": 100 * float(expected[gap >= margin].sum() / len(gap)),
             "given_up": 100 * float(paired.mean()),
             "standard_error": 100 * float(paired.std(unbiased=False) / len(nodes) ** 0.5),
         }

@@ -12,6 +12,9 @@ from torch import Tensor
 
 from purigraph.tables import Table
 
+# See `Harm`.
+_POWER = 3
+
 
 def gaps(probabilities: Tensor) -> Tensor:
     """Return the gap between the two largest probabilities of every row, (N,); 1 if there is one class only."""
@@ -48,6 +51,36 @@ def smallest_margin(gap: Tensor, harm: Tensor, allowed: float) -> float:
     if count == len(gap):
         return 0.0
     return float(gap[order[count - 1]]) if count else 2.0
+
+
+@dataclass(frozen=True)
+class Harm:
+    r"""How much more likely the classifier is right than the anchor, by the anchor's gap: $h(g) = c\,(1 - g)^3$.
+
+    An anchor that is sure does no harm, and one that is undecided does most. The power was chosen on the validation
+    nodes of five splits of Cora with three classifiers, 2,100 answers in all, where it has the least squared error. Its
+    size c depends on the graph and the classifier and is fitted.
+
+    Attributes:
+        at_no_gap: c.
+    """
+
+    at_no_gap: float
+
+    @classmethod
+    def fit(cls, gap: Tensor, harm: Tensor) -> Harm:
+        """Return the one whose total is that of some labelled nodes; 0 if the anchor does better there.
+
+        Args:
+            gap: (M,) the anchor's gaps.
+            harm: (M,) 1 where the classifier alone is right, -1 where the anchor alone is right, else 0.
+        """
+        shape = float(((1 - gap.double()) ** _POWER).sum())
+        return cls(max(float(harm.double().sum()), 0.0) / shape if shape > 0 else 0.0)
+
+    def __call__(self, gap: Tensor) -> Tensor:
+        """Return the expected harm at gaps (M,), (M,)."""
+        return self.at_no_gap * (1 - gap.double()) ** _POWER
 
 
 @dataclass(frozen=True)

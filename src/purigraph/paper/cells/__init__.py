@@ -24,6 +24,7 @@ KINDS = (
     "reach",
     "statistics",
     "structure",
+    "validation-attack",
     "worst-case",
 )
 

@@ -167,9 +167,11 @@ def _worst(experiment: Experiment, found: Sequence[Comparison], rows: Sequence[s
     Args:
         experiment: The experiment.
         found: Its numbers.
-        rows: The rows to show, of all that there are.
+        rows: The rows to show, of all that there are; if none of them is there, all are shown.
     """
     values = {(one.row, one.column): one.ours for one in found}
+    measured = list(dict.fromkeys(one.row for one in found))
+    rows = [row for row in rows if row in measured] or measured
     datasets = [name for name in experiment.columns if any(column.startswith(f"{name} ") for _, column in values)]
     budgets = sorted({float(column.rpartition(" ")[2]) for _, column in values if " eps " in column})
     columns = ["clean", *(f"eps {budget:g}" for budget in budgets), "certified"]

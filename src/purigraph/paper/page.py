@@ -147,14 +147,15 @@ def cost_table(lines: Sequence[Mapping[str, Any]]) -> Table:
         parts = [part for part in ("classifier", "purifier", "anchor") if part in costs[0]]
         training = sum(costs[0][part]["seconds"] for part in parts)
         memory = [costs[0][part]["megabytes"] for part in parts if costs[0][part]["megabytes"] is not None]
+        prediction = costs[0].get("prediction", {})
         rows.append(
             [
                 row,
                 dataset,
                 f"{training:,.0f}",
                 f"{max(memory):,.0f}" if memory else "-",
-                f"{1000 * costs[0]['prediction']['seconds']:,.0f}",
-                _megabytes(costs[0]["prediction"]["megabytes"]),
+                f"{1000 * prediction['seconds']:,.0f}" if prediction else "-",
+                _megabytes(prediction.get("megabytes")),
             ]
         )
     columns = ["", "dataset", "training s", "training MB", "prediction ms", "prediction MB"]

@@ -16,9 +16,8 @@ from purigraph.errors import InputError, NotFittedError
 from purigraph.graph import PairGraph, read_data
 from purigraph.memo import Memo
 from purigraph.pretrained import ComponentRecord
-from purigraph.purifiers.base import Purifier, registry
-from purigraph.purifiers.edge_scorer import PairScores
-from purigraph.purifiers.similarity import Similarities
+from purigraph.purifiers.base import registry
+from purigraph.purifiers.similarity import Similarities, SimilarityPurifier
 from purigraph.settings import Settings, setting
 
 
@@ -29,7 +28,7 @@ class AgreementFitSettings(Settings):
 
 
 @registry.register("agreement")
-class Agreement(Purifier):
+class Agreement(SimilarityPurifier):
     r"""Cuts edges between nodes whose features speak for different answers; the others keep their weights.
 
     With the answers $p_i$ of a model that sees a node's own features only, such as a `purigraph.Anchor`, an edge stays
@@ -60,8 +59,7 @@ class Agreement(Purifier):
         self.answers: nn.Module | None = None
         if self.answers_record is not None:
             self.answers = self.answers_record.build().eval().requires_grad_(False)
-        self._prepared: Memo[Similarities] = Memo()
-        self._similarities: Memo[Tensor] = Memo(2)
+        super()._build()
 
     @property
     def is_fitted(self) -> bool:
@@ -98,7 +96,7 @@ class Agreement(Purifier):
         chosen = AgreementFitSettings(**settings)
         record = None if answers is None else ComponentRecord.of(answers)
         self.answers = None if answers is None else copy.deepcopy(answers).eval().requires_grad_(False)
-        self._prepared, self._similarities = Memo(), Memo(2)
+        self._prepared = Memo()
         judged = data if validation is None else validation
         if data.x is None or judged.x is None:
             raise InputError("data.x is missing: a purifier needs node features.")
@@ -128,19 +126,9 @@ class Agreement(Purifier):
             f"{100 * record.get('cut', float('nan')):.1f} % of {record.get('judged_edges', 0):,} trusted edges."
         )
 
-    def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
-        """Return the graph with weights of 0 on edges between nodes that disagree (see `Purifier`)."""
-        kept = self._similarity(x, graph.pairs) >= self.suspicious_below
-        return graph.with_weight(graph.weight * kept.to(graph.weight.dtype))
-
-    def whole_weights(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
-        """Return the weights of pairs that are there in part (see `Purifier`): who else is there does not matter."""
-        return self.purify(x, graph)
-
-    @property
-    def receptive_field(self) -> int:
-        """One hop: the weight of an edge depends on the features of its ends alone."""
-        return 1
+    def compared(self, x: Tensor) -> Similarities:
+        """Return the answers, or the features if there is no model."""
+        return Similarities(x if self.answers is None else self.answers(x), "cosine")
 
     @property
     def suspicious_below(self) -> float:
@@ -158,29 +146,6 @@ class Agreement(Purifier):
         other._settings = self.settings.replace(**changes)
         other.answers, other.provenance = self.answers, self.provenance
         return other
-
-    def _pair_scores(self, x: Tensor, graph: PairGraph) -> PairScores:
-        """The similarities of pairs; they don't depend on the graph."""
-        prepared, dtype = self._prepare(x), graph.weight.dtype
-        return lambda pairs: prepared.of(pairs.pairs).to(dtype)
-
-    def _prepare(self, x: Tensor) -> Similarities:
-        prepared = self._prepared.get(x)
-        if prepared is None:
-            with torch.no_grad():
-                prepared = Similarities(x if self.answers is None else self.answers(x), "cosine")
-            self._prepared.put(x, prepared)
-        return prepared
-
-    def _similarity(self, x: Tensor, pairs: Tensor) -> Tensor:
-        """(E,) float64."""
-        prepared = self._prepare(x)
-        # An attack shows the same edge list hundreds of times.
-        similarity = self._similarities.get(pairs, prepared)
-        if similarity is None:
-            similarity = prepared.of(pairs)
-            self._similarities.put(pairs, similarity, prepared)
-        return similarity
 
 
 def _new_pairs(graph: PairGraph, data: Data, validation: Data) -> Tensor:

@@ -7,16 +7,13 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from purigraph.graph import PairGraph
-from purigraph.memo import Memo
-from purigraph.purifiers.base import Purifier, registry
-from purigraph.purifiers.edge_scorer import PairScores
-from purigraph.purifiers.similarity import Similarities
+from purigraph.purifiers.base import registry
+from purigraph.purifiers.similarity import Similarities, SimilarityPurifier
 from purigraph.settings import setting
 
 
 @registry.register("jaccard")
-class Jaccard(Purifier):
+class Jaccard(SimilarityPurifier):
     r"""Removes edges between nodes with unlike features; the others keep their weights.
 
     An edge stays if the similarity of its ends is at least a threshold. With $P_i$ the features of node i that are not
@@ -51,52 +48,15 @@ class Jaccard(Purifier):
     # The trial graphs' features are dense: their Jaccard similarity is 1 everywhere.
     trial_settings = MappingProxyType({"similarity": "cosine", "cosine_threshold": 0.1})
 
-    def _build(self) -> None:
-        self._rows: Memo[Similarities] = Memo()
-        self._similarities: Memo[Tensor] = Memo(2)
-
-    def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
-        """Return the graph with weights of 0 on edges between unlike nodes (see `Purifier`)."""
-        kept = self._similarity(x, graph.pairs) >= self.suspicious_below
-        return graph.with_weight(graph.weight * kept.to(graph.weight.dtype))
-
-    def whole_weights(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
-        """Return the weights of pairs that are there in part (see `Purifier`): who else is there does not matter."""
-        return self.purify(x, graph)
-
-    @property
-    def receptive_field(self) -> int:
-        """One hop: the weight of an edge depends on the features of its ends alone."""
-        return 1
+    def compared(self, x: Tensor) -> Similarities:
+        """Return the features, compared by the chosen similarity."""
+        return Similarities(x, self.similarity)
 
     @property
     def suspicious_below(self) -> float:
         """The threshold of the chosen similarity."""
         return self.threshold if self.similarity == "jaccard" else self.cosine_threshold
 
-    def _pair_scores(self, x: Tensor, graph: PairGraph) -> PairScores:
-        """The similarities of pairs, in [0, 1] or, for cosines, in [-1, 1]; they don't depend on the graph."""
-        prepared = self._prepare(x)
-        dtype = graph.weight.dtype
-        return lambda pairs: prepared.of(pairs.pairs).to(dtype)
-
     def with_settings(self, **changes: Any) -> Jaccard:
         """Return the same purifier with other settings."""
         return self.replace(**changes)
-
-    def _prepare(self, x: Tensor) -> Similarities:
-        prepared = self._rows.get(x)
-        if prepared is None:
-            prepared = Similarities(x, self.similarity)
-            self._rows.put(x, prepared)
-        return prepared
-
-    def _similarity(self, x: Tensor, pairs: Tensor) -> Tensor:
-        """(E,) float64."""
-        prepared = self._prepare(x)
-        # An attack shows the same edge list hundreds of times.
-        similarity = self._similarities.get(pairs, prepared)
-        if similarity is None:
-            similarity = prepared.of(pairs)
-            self._similarities.put(pairs, similarity, prepared)
-        return similarity

@@ -148,12 +148,14 @@ def test_train_attack_evaluate(tmp_path: Path) -> None:
 def test_demo_tells_one_story(monkeypatch: pytest.MonkeyPatch) -> None:
     from purigraph import demo
 
-    budgets = [demo.Budgeted(0.1, 5, 0.6, 0.75, 0.74), demo.Budgeted(0.25, 12, 0.45, 0.7, 0.68)]
-    canned = demo.DemoResult(0.8, 0.79, budgets, 100, 0, 1.0)
+    budgets = [demo.Budgeted(0.1, 5, 0.6, 0.75, 0.74, 0.76), demo.Budgeted(0.25, 12, 0.45, 0.7, 0.68, 0.7)]
+    canned = demo.DemoResult(0.8, 0.79, 0.78, 0.65, budgets, 100, 0, 1.0)
     monkeypatch.setattr(demo, "run_demo", lambda **_: canned)
     document = json.loads(invoke("demo", "--json"))
-    keys = {"epsilon", "clean", "attacked", "purified", "protected_clean", "protected_attacked", "seconds"}
+    keys = {"epsilon", "clean", "attacked", "purified", "protected_clean", "protected_attacked", "proven"}
     assert keys <= document.keys()
     assert document["epsilon"] == 0.25
     assert canned.won_back() == pytest.approx(0.25 / 0.35)
-    assert "falls from 80.0 % to 45.0 %" in invoke("demo")
+    text = invoke("demo")
+    assert "falls from 80.0 % to 45.0 %" in text
+    assert "65.0 % are proven" in " ".join(text.split())

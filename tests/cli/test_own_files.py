@@ -291,8 +291,8 @@ def test_the_demo_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     data = communities()
     purifier = pg.GPRGAE(hops=2, node_channels=4, edge_channels=4).fit(data, epochs=1)
-    budgets = [demo.Budgeted(0.25, 12, 0.45, 0.7, 0.68)]
-    canned = demo.DemoResult(0.8, 0.79, budgets, 100, 0, 1.0, audit(purifier, data))
+    budgets = [demo.Budgeted(0.25, 12, 0.45, 0.7, 0.68, 0.7)]
+    canned = demo.DemoResult(0.8, 0.79, 0.78, 0.65, budgets, 100, 0, 1.0, audit(purifier, data))
     monkeypatch.setattr(demo, "run_demo", lambda **_: canned)
     monkeypatch.chdir(tmp_path)
     assert "demo-report.html" in invoke("demo")

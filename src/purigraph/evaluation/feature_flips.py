@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.anchored import Anchored
+from purigraph.anchors.distillation import mean_probabilities
 from purigraph.attacks import Model
 from purigraph.attacks.victim import frozen
 from purigraph.errors import InputError
@@ -63,8 +64,7 @@ def _differentiable(model: Any, x: Tensor, edge_index: Tensor, edge_weight: Tens
         logits: Tensor = model(x, edge_index, edge_weight)
         return logits
     anchor = model.anchor
-    answers = torch.stack([student(x) for student in anchor.students]) / anchor.temperature
-    probabilities = answers.softmax(2).mean(0)
+    probabilities = mean_probabilities(torch.stack([student(x) for student in anchor.students]), anchor.temperature)
     smallest = torch.finfo(x.dtype).tiny
     inner = _differentiable(model.model, x, edge_index, edge_weight)
     return torch.where(anchor.sure(probabilities).unsqueeze(1), probabilities.clamp(min=smallest).log(), inner)

@@ -20,6 +20,7 @@ from helpers import communities
 from purigraph import classifiers
 from purigraph.classifiers import GAT, GCN
 from purigraph.errors import ModelFileError, OutputError
+from purigraph.model_folders import consistent
 from purigraph.pretrained import CONFIG_FILE, WEIGHTS_FILE, Pretrained
 from purigraph.purifiers import GPRGAE
 from purigraph.settings import setting
@@ -113,6 +114,31 @@ def test_several_may_save_and_load_at_once(tmp_path: Path) -> None:
     assert not running
     value_in(tmp_path)
     assert sorted(os.listdir(tmp_path)) == [CONFIG_FILE, WEIGHTS_FILE]
+
+
+def test_a_reader_that_is_overtaken_again_and_again_makes_the_writers_wait(tmp_path: Path) -> None:
+    filled(1.0).save_pretrained(tmp_path)
+    attempts = 0
+
+    def overtaken() -> float:
+        nonlocal attempts
+        attempts += 1
+        writer = os.fork()
+        if writer == 0:
+            filled(float(attempts), width=1 + attempts % 3).save_pretrained(tmp_path)
+            os._exit(0)
+        end = time.monotonic() + (60 if attempts <= 5 else 0.5)
+        while time.monotonic() < end:
+            if os.waitpid(writer, os.WNOHANG) != (0, 0):
+                raise ModelFileError("The file changed while it was read.")
+            time.sleep(0.01)
+        waiting.append(writer)
+        return value_in(tmp_path)
+
+    waiting: list[int] = []
+    assert consistent(tmp_path, overtaken) == 5.0  # the sixth save had to wait
+    os.waitpid(waiting[0], 0)
+    assert value_in(tmp_path) == 6.0
 
 
 def test_a_full_disk_leaves_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, models
 
 import purigraph as pg
+from purigraph.anchors.distillation import predict_logits
 from purigraph.errors import InputError, NoGradientError, NotFittedError, UnsupportedModelError
 from purigraph.graph import PairGraph, as_pair_graph, read_data
 from purigraph.graph.sampling import sample_non_edges
@@ -42,6 +43,16 @@ def test_train_mode_reaches_the_classifier_and_not_the_purifier(trained: pg.GPRG
     model.eval()
     model(data.x, data.edge_index)
     assert torch.equal(*seen)
+
+
+def test_measuring_a_model_leaves_every_part_in_its_mode(trained: pg.GPRGAE, data: Data) -> None:
+    classifier = gcn().eval()
+    model = pg.protect(classifier, trained)
+    assert not model.training, "it is as the classifier is"
+    model.training = True  # as a wrapper of the user's own would be
+    predict_logits(model, data)
+    assert model.training
+    assert not any(part.training for part in classifier.modules())
 
 
 def test_gradients_reach_the_input_weights_through_both(trained: pg.GPRGAE, data: Data) -> None:

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph.anchors import Anchor, Certificate, TradeOff
+from purigraph.anchors.certificate import certified_nodes
+from purigraph.anchors.distillation import predict_logits
 from purigraph.errors import InputError, UnsupportedModelError
 from purigraph.graph.nodes import read_targets
 
@@ -31,6 +33,7 @@ class Anchored(nn.Module):
         super().__init__()
         self.model = model
         self.anchor = anchor
+        self.training = model.training
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
@@ -70,7 +73,7 @@ class Anchored(nn.Module):
             targets: (M,) indices or (N,) bool, the nodes that the accuracy is over. Default: `data.test_mask`, or all.
         """
         probabilities = self.anchor(data.x)
-        nodes, labels = _nodes(data, targets, len(probabilities))
+        nodes, labels = certified_nodes(data, targets, len(probabilities))
         return Certificate.of(probabilities, self.anchor.margin, nodes.to(probabilities.device), labels)
 
     def trade_off(self, data: Data, *, targets: Tensor | None = None, margins: Sequence[float] = MARGINS) -> TradeOff:
@@ -86,12 +89,7 @@ class Anchored(nn.Module):
                 raise InputError("data has no val_mask: say with targets=... on which labelled nodes to measure.")
             targets = data.val_mask
         nodes, labels = read_targets(data, targets, None, int(data.num_nodes or 0))
-        was_training = self.training
-        self.eval()
-        weight = data.edge_weight if "edge_weight" in data else None
-        with torch.no_grad():
-            logits = self.model(data.x, data.edge_index, weight)
-        self.train(was_training)
+        logits = predict_logits(self.model, data)
         return TradeOff.measure(self.anchor(data.x)[nodes], logits[nodes], labels[nodes], self.anchor.margin, margins)
 
     def unprotected(self) -> nn.Module:
@@ -104,10 +102,3 @@ class Anchored(nn.Module):
         """Return other models to attack instead of this one: those of the model inside, with the same anchor."""
         inner = getattr(self.model, "views", None)
         return {} if inner is None else {name: Anchored(view, self.anchor) for name, view in inner().items()}
-
-
-def _nodes(data: Data, targets: Tensor | None, num_nodes: int) -> tuple[Tensor, Tensor | None]:
-    """Return the nodes that a certificate is over, and labels if there are some."""
-    if "y" in data and data.y is not None and (targets is not None or "test_mask" in data):
-        return read_targets(data, targets, None, num_nodes)
-    return torch.arange(num_nodes), None

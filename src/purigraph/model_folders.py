@@ -127,7 +127,11 @@ def weights_path(folder: Path, document: Mapping[str, Any]) -> Path:
 
 
 def consistent(folder: Path, load: Callable[[], T]) -> T:
-    """Load from a folder, and again if it failed because another process saved a model there at the same time."""
+    """Load from a folder, and again if it failed because another process saved a model there at the same time.
+
+    Reading needs no lock, but processes that save without a pause could overtake it for ever: after a few attempts it
+    makes them wait.
+    """
     for _ in range(_ATTEMPTS):
         before = _signature(folder)
         try:
@@ -135,7 +139,8 @@ def consistent(folder: Path, load: Callable[[], T]) -> T:
         except ModelFileError:
             if _signature(folder) == before:
                 raise
-    return load()
+    with locked(folder):
+        return load()
 
 
 def _settle(folder: Path) -> None:

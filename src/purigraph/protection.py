@@ -45,6 +45,7 @@ class Protected(nn.Module):
         self.straight_through = straight_through
         # Whether it is known that the classifier uses its weights; `protect` can't tell without the number of features.
         self._weights_checked = False
+        self.training = classifier.training
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any
@@ -126,6 +127,7 @@ class Unprotected(nn.Module):
         self.classifier = classifier
         self.weight_arg = weight_arg
         self.memory = memory
+        self.training = classifier.training
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *args: Any, **kwargs: Any

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from purigraph.classifiers import MLP
 from purigraph.kernels import Features
+from purigraph.modes import evaluation_mode
 from purigraph.settings import Settings, setting
 
 
@@ -63,18 +64,34 @@ def distil(
 
 def predict_logits(classifier: nn.Module, data: Data) -> Tensor:
     """Return the classifier's logits (N, C) on a graph, in evaluation mode and without gradients."""
-    was_training = classifier.training
-    classifier.eval()
     weight = {"edge_weight": data.edge_weight} if "edge_weight" in data else {}
-    with torch.no_grad():
+    with evaluation_mode(classifier), torch.no_grad():
         logits: Tensor = classifier(data.x, data.edge_index, **weight)
-    classifier.train(was_training)
     return logits
+
+
+def students_logits(students: nn.ModuleList, features: Features) -> Tensor:
+    """Return the logits (S, N, C) of S students of one shape, without dropout and gradients.
+
+    The first layers, which do most of the work, are one product with the features.
+    """
+    members = [student for student in students if isinstance(student, MLP)]
+    members[0].first.check(features)
+    with torch.no_grad():
+        weight = torch.cat([student.first.weight for student in members]).t()
+        bias = torch.cat([student.first.bias for student in members])
+        h: Tensor = features.linear(weight, bias).unflatten(1, (len(members), -1)).transpose(0, 1)
+        for layers in zip(*(student.others for student in members), strict=True):
+            weight = torch.stack([layer.weight for layer in layers]).transpose(1, 2)
+            h = torch.baddbmm(torch.stack([layer.bias for layer in layers]).unsqueeze(1), h.relu(), weight)
+    return h
 
 
 def mean_probabilities(logits: Tensor, temperature: float = 1.0) -> Tensor:
     """Return the mean over students of their probabilities: (S, N, C) gives (N, C)."""
-    return (logits / temperature).softmax(2).mean(0)
+    # With the nodes last: for a handful of classes that is ten times faster.
+    by_class = (logits / temperature).transpose(1, 2).contiguous()
+    return by_class.softmax(1).mean(0).t().contiguous()
 
 
 def cross_entropy(probabilities: Tensor, taught: Tensor) -> float:

@@ -17,6 +17,7 @@ from purigraph.graph.edge_structure import list_edges
 from purigraph.graph.pair_graph import PairGraph
 from purigraph.losses import Loss
 from purigraph.metrics import accuracy
+from purigraph.modes import evaluation_mode
 
 
 class Verdict(NamedTuple):
@@ -60,6 +61,10 @@ class Victim:
         self._targets, self._num_nodes = targets, len(labels)
         self._target_labels = labels[targets]
 
+    def on(self, targets: Tensor, labels: Tensor) -> Victim:
+        """Return the same model with other targets (M',), given the labels (N,) of all nodes."""
+        return Victim(self._model, self._x, labels, targets, self._loss)
+
     def logits(self, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         """Return the targets' logits (M, C)."""
         return self._of_targets(self._model(self._x, edge_index, edge_weight))
@@ -98,8 +103,27 @@ class Victim:
     @torch.no_grad()
     def predict(self, graph: PairGraph) -> tuple[Verdict, Tensor]:
         """Return the verdict on a graph, and which targets are classified correctly, (M,) bool."""
-        logits = self.logits(list_edges(graph), graph.weight.index_select(0, graph.csr.pair))
+        logits = self._logits_on(graph)
         return self._judge(logits), logits.argmax(1) == self._target_labels
+
+    @torch.no_grad()
+    def margins(self, graph: PairGraph) -> Tensor:
+        """Return by how much the label's probability exceeds the largest other one, (M,); negative where it does not.
+
+        With a single class it is 1.
+        """
+        probability = self._logits_on(graph).softmax(1)
+        label = self._target_labels.unsqueeze(1)
+        others = probability.scatter(1, label, 0.0)
+        return probability.gather(1, label).squeeze(1) - others.max(1).values
+
+    @torch.no_grad()
+    def differs(self, one: PairGraph, other: PairGraph) -> Tensor:
+        """Return at which targets, (M,) bool, the model does not give exactly the same on two graphs."""
+        return (self._logits_on(one) != self._logits_on(other)).any(1)
+
+    def _logits_on(self, graph: PairGraph) -> Tensor:
+        return self.logits(list_edges(graph), graph.weight.index_select(0, graph.csr.pair))
 
     def _judge(self, logits: Tensor) -> Verdict:
         return Verdict(accuracy(logits, self._target_labels), float(self._loss(logits, self._target_labels)))
@@ -137,15 +161,12 @@ def frozen(model: Model) -> Iterator[None]:
     if not isinstance(model, nn.Module):
         yield
         return
-    modes = [(module, module.training) for module in model.modules()]
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    model.eval()
     for parameter in trainable:
         parameter.requires_grad_(False)
     try:
-        yield
+        with evaluation_mode(model):
+            yield
     finally:
-        for module, mode in modes:
-            module.training = mode
         for parameter in trainable:
             parameter.requires_grad_(True)

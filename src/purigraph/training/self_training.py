@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+from purigraph.modes import evaluation_mode
 from purigraph.training.run import TrainingResult, features
 from purigraph.training.task import Task
 
@@ -21,12 +22,9 @@ def pseudo_label(model: nn.Module, train: Data) -> Data:
 
     Its `train_mask` contains all nodes. Labels of nodes outside the original `train_mask` are not used.
     """
-    was_training = model.training
-    model.eval()
-    with torch.no_grad():
+    with evaluation_mode(model), torch.no_grad():
         weight = (train.edge_weight,) if "edge_weight" in train else ()
         predicted = model(features(model, train), train.edge_index, *weight).argmax(1)
-    model.train(was_training)
     labelled = copy.copy(train)
     labelled.y = torch.where(train.train_mask, train.y, predicted)
     labelled.train_mask = torch.ones_like(train.train_mask)

@@ -9,7 +9,9 @@ import torch
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from purigraph.graph import PairGraph
+from purigraph.classifiers import Classifier
+from purigraph.graph import InductiveSplit, PairGraph, attach_split, inductive_split
+from purigraph.training import train
 
 requires_data = pytest.mark.skipif(
     not os.environ.get("PURIGRAPH_DATA"), reason="PURIGRAPH_DATA is not set: the dataset files are not at hand"
@@ -52,3 +54,9 @@ def pair_graphs(draw: st.DrawFn, max_nodes: int = 12) -> PairGraph:
     codes = sorted(draw(st.sets(st.sampled_from(everything)))) if everything else []
     weight = draw(st.lists(st.floats(0, 1, width=32), min_size=len(codes), max_size=len(codes)))
     return PairGraph.from_codes(num_nodes, torch.tensor(codes, dtype=torch.int64), torch.tensor(weight))
+
+
+def community_models() -> tuple[InductiveSplit, Classifier]:
+    """Return a split of two communities and a small GCN that was trained on it."""
+    split = inductive_split(attach_split(communities(160), seed=0, train_per_class=5, val_per_class=8))
+    return split, train("gcn", "vanilla", split, settings={"epochs": 60}, hyper={"hidden_channels": 8}).model

@@ -14,22 +14,14 @@ from torch_geometric.data import Data
 import purigraph as pg
 from helpers import communities
 from purigraph import anchors, attacks
-from purigraph.anchors.margin import Harm, gaps, smallest_margin
+from purigraph.anchors.distillation import mean_probabilities, students_logits, untrained_students
+from purigraph.anchors.margin import Harm, smallest_margin
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
-from purigraph.graph import InductiveSplit, attach_split, inductive_split
-from purigraph.training import train
+from purigraph.graph import InductiveSplit
+from purigraph.kernels import Features
+from purigraph.metrics import gaps
 
 SHORT = {"epochs": 30, "folds": 2}
-
-
-@pytest.fixture(scope="module")
-def split() -> InductiveSplit:
-    return inductive_split(attach_split(communities(160), seed=0, train_per_class=5, val_per_class=8))
-
-
-@pytest.fixture(scope="module")
-def gcn(split: InductiveSplit) -> pg.classifiers.Classifier:
-    return train("gcn", "vanilla", split, settings={"epochs": 60}, hyper={"hidden_channels": 8}).model
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +235,15 @@ def test_the_harm_is_that_of_the_labelled_nodes_in_all() -> None:
     assert harm(gap)[0] > harm(gap)[1] > harm(gap)[2] == 0
     assert Harm.fit(gap, torch.tensor([-1.0, 0.0, 0.0])).at_no_gap == 0, "an anchor that does better does no harm"
     assert Harm.fit(torch.ones(2), torch.ones(2)).at_no_gap == 0, "one that is always sure can't be told"
+
+
+@pytest.mark.parametrize("num_layers", [1, 2, 3])
+def test_students_together_answer_as_each_does_alone(num_layers: int) -> None:
+    students = untrained_students(3, 10, 4, seed=0, hidden_channels=8, num_layers=num_layers, dropout=0.5).eval()
+    x = torch.randn(20, 10, generator=torch.Generator().manual_seed(0))
+    expected = torch.stack([student(x) for student in students])
+    together = students_logits(students, Features(x))
+    assert torch.allclose(together, expected, atol=1e-6)
+    assert torch.allclose(mean_probabilities(together, 1.7), (expected / 1.7).softmax(2).mean(0), atol=1e-6)
+    with pytest.raises(InputError, match="7 features"):
+        students_logits(students, Features(x[:, :7]))

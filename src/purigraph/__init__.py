@@ -18,11 +18,11 @@ from purigraph._version import __version__
 if TYPE_CHECKING:
     from purigraph import attacks, audit, classifiers, datasets, evaluation, graph, losses, purifiers, report, training
     from purigraph.anchored import Anchored
-    from purigraph.anchors import Anchor
+    from purigraph.anchors import Anchor, Votes
     from purigraph.evaluation import evaluate, worst_case
     from purigraph.graph import PairGraph
     from purigraph.protection import Protected, protect
-    from purigraph.purifiers import GPRGAE, SVD, Agreement, Chain, Jaccard, Purifier
+    from purigraph.purifiers import GPRGAE, SVD, Agreement, Chain, Companions, Jaccard, Purifier
 
 # Where every public name lives. They are imported when first used: PyTorch and PyG take seconds, which
 # `purigraph --help` and shell completion should not pay.
@@ -32,11 +32,13 @@ _HOMES = {
     "Anchored": "purigraph.anchored",
     "GPRGAE": "purigraph.purifiers",
     "Agreement": "purigraph.purifiers",
+    "Companions": "purigraph.purifiers",
     "Jaccard": "purigraph.purifiers",
     "PairGraph": "purigraph.graph",
     "Protected": "purigraph.protection",
     "Purifier": "purigraph.purifiers",
     "SVD": "purigraph.purifiers",
+    "Votes": "purigraph.anchors",
     "attacks": "",
     "audit": "",
     "classifiers": "",
@@ -59,10 +61,12 @@ __all__ = [
     "Anchor",
     "Anchored",
     "Chain",
+    "Companions",
     "Jaccard",
     "PairGraph",
     "Protected",
     "Purifier",
+    "Votes",
     "__version__",
     "attacks",
     "audit",

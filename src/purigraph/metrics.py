@@ -1,4 +1,4 @@
-"""Accuracy, and the areas under the ROC and the precision-recall curve, computed with one sort."""
+"""Accuracy, how sure answers are, and the areas under the ROC and the precision-recall curve with one sort."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ def accuracy(logits: Tensor, labels: Tensor) -> float:
     if labels.numel() == 0:
         return float("nan")
     return float((logits.argmax(dim=-1) == labels).double().mean())
+
+
+def gaps(probabilities: Tensor) -> Tensor:
+    """Return the gap between the two largest probabilities of every row, (N,); 1 if there is one class only."""
+    if probabilities.shape[1] < 2:
+        return torch.ones(len(probabilities), dtype=probabilities.dtype, device=probabilities.device)
+    largest = probabilities.topk(2, dim=1).values
+    return largest[:, 0] - largest[:, 1]
 
 
 def ranking_scores(positive: Tensor, negative: Tensor) -> tuple[float, float]:

@@ -151,6 +151,23 @@ def test_the_leaderboard_leaves_smoke_out_and_marks_quick_runs() -> None:
     assert leaderboards(lines[:1]) == {}
 
 
+@pytest.mark.parametrize(
+    ("members", "certified", "mark"),
+    [
+        (["prbcd margin"], None, " *"),
+        (["prbcd margin", "prbcd elu-margin, 2 flips a target"], None, ""),
+        (["prbcd margin"], 0.4, ""),  # nothing was left to win
+        (["prbcd margin"], 0.3, " *"),
+    ],
+)
+def test_rows_that_focused_attacks_might_lower_are_marked(
+    members: list[str], certified: float | None, mark: str
+) -> None:
+    found = {"worst": {"0.5": 0.4}, "members": {name: {} for name in members}, "certified": certified}
+    (board,) = leaderboards([line("A", "Cora", {"eps 0.5": 0.4}, result={"worst_case": found})]).values()
+    assert board.rows[0][0] == f"A{mark}"
+
+
 def test_members_of_an_ensemble_have_a_table_of_their_own(tmp_path: Path) -> None:
     values = {"clean": 0.8, "eps 0.1": 0.5, "eps 0.1, prbcd margin": 0.6, "eps 0.1, isolation": 0.5}
     row = "GPR-GAE + GCN, worst of the ensemble"
@@ -175,6 +192,11 @@ def test_run_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "1 of 1 cells are finished" in invoke("paper", "run", "table1", *options)
     assert "finished" in invoke("paper", "run", "table1", *options, "--dry-run")
     assert len(invoke("paper", "run", "table1", *options, "--seeds", "0-2", "--dry-run").splitlines()) == 3
+    # What another machine has done, as the results in the repository tell, is not done again.
+    monkeypatch.setenv("PURIGRAPH_RUNS", str(tmp_path / "another machine"))
+    assert "finished" in invoke("paper", "run", "table1", *options, "--dry-run")
+    assert "0 of 0 cells are finished" in invoke("paper", "run", "table1", *options)
+    assert "open" in invoke("paper", "run", "table1", *options, "--again", "--dry-run")
     found = json.loads(
         invoke("paper", "show", "table1", "--profile", "smoke", "--results", tmp_path / "results", "--json")
     )

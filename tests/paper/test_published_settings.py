@@ -20,6 +20,7 @@ def test_the_attacks_have_the_papers_settings() -> None:
         "learning_factor": 100.0,
         "final_samples": 20,
         "edits": "both",
+        "focus": None,
     }
     assert attack_settings("prbcd", "pubmed", on_gpr_gae=True)["block_size"] == 50_000
     assert attack_settings("prbcd", "ogbn_arxiv", on_gpr_gae=True)["block_size"] == 3_000_000

@@ -40,6 +40,21 @@ def test_it_is_the_cosine_of_the_answers(anchor: pg.Anchor, split: pg.graph.Indu
     assert torch.allclose(scores.double(), cosine, atol=1e-5)
 
 
+@pytest.mark.parametrize("sharpness", [0.0, 1.0, 2.5])
+def test_edges_that_stay_are_weighed_by_it(anchor: pg.Anchor, split: pg.graph.InductiveSplit, sharpness: float) -> None:
+    purifier = pg.Agreement(sharpness=sharpness).fit(split.train, answers=anchor, cut=0.1)
+    data = split.test
+    given = torch.rand(data.num_edges // 2, generator=torch.Generator().manual_seed(0))
+    pairs = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
+    scores = purifier.score_edges(data.x, data.edge_index, pairs)
+    weight = purifier(data.x, torch.cat([pairs, pairs.flip(0)], 1), torch.cat([given, given]))[: len(given)]
+    stays = scores >= purifier.suspicious_below
+    assert 0 < int(stays.sum()) < len(stays)
+    assert torch.allclose(weight[stays], (given * scores**sharpness)[stays], atol=1e-6)
+    assert not weight[~stays].any()
+    assert torch.equal(purifier.with_settings(sharpness=0.0)(data.x, pairs) > 0, weight > 0)
+
+
 def test_the_share_that_is_cut_is_the_one_asked_for(anchor: pg.Anchor, split: pg.graph.InductiveSplit) -> None:
     shares = []
     for cut in (0.0, 0.05, 0.2):
@@ -76,7 +91,7 @@ def test_the_model_is_saved_with_it(anchor: pg.Anchor, split: pg.graph.Inductive
         assert torch.equal(loaded(split.test.x, split.test.edge_index), one(split.test.x, split.test.edge_index))
     strict = purifier.with_settings(threshold=0.99)
     assert strict(split.test).edge_weight.sum() < purifier(split.test).edge_weight.sum()
-    with pytest.raises(InputError, match="threshold can"):
+    with pytest.raises(InputError, match="threshold and sharpness can"):
         purifier.with_settings(answers_record=None)
 
 

@@ -219,7 +219,7 @@ def test_its_variants_purify_too(name: str) -> None:
     [
         (lambda d: (d, d.edge_index), "a single Data"),
         (lambda d: (d.x,), "a single Data"),
-        (lambda d: (d.x[:-1], d.edge_index), "column|rows"),
+        (lambda d: (d.x[:-1], d.edge_index), "column|rows|can add edges"),
         (lambda d: (Data(edge_index=d.edge_index, num_nodes=d.num_nodes),), "x is missing"),
     ],
 )

@@ -16,11 +16,13 @@ from purigraph.anchors.distillation import (
     distil,
     mean_probabilities,
     predict_logits,
+    students_logits,
     untrained_students,
 )
-from purigraph.anchors.margin import Harm, gaps, smallest_margin
+from purigraph.anchors.margin import Harm, smallest_margin
 from purigraph.errors import InputError, NotFittedError
 from purigraph.kernels import Features
+from purigraph.metrics import gaps
 from purigraph.pretrained import Pretrained, SavedComponents
 from purigraph.progress import progress as show_progress
 from purigraph.settings import setting
@@ -128,8 +130,7 @@ class Anchor(Pretrained):
                 held_out = (fold == index).to(taught.device)
                 students = self._untrained(seed + 1_000_003 * (index + 1)).to(trusted.x.device, trusted.x.dtype)
                 distil(students, features, taught, ~held_out, options, seed + 1_000_003 * (index + 1))
-                with torch.no_grad():
-                    unseen[:, held_out] = torch.stack([student(features)[held_out] for student in students])
+                unseen[:, held_out] = students_logits(students, features)[:, held_out]
                 report.update(index + 1)
             self.students.to(trusted.x.device, trusted.x.dtype)
             distil(self.students, features, taught, torch.ones_like(fold, dtype=torch.bool), options, seed)
@@ -184,12 +185,7 @@ class Anchor(Pretrained):
         if not self.students:
             raise NotFittedError("This Anchor is not fitted yet: call fit(classifier, trusted), or load one.")
         features = x if isinstance(x, Features) else Features.of(x)
-        was_training = self.training
-        self.eval()
-        with torch.no_grad():
-            logits = torch.stack([student(features) for student in self.students])
-        self.train(was_training)
-        return mean_probabilities(logits, self.temperature)
+        return mean_probabilities(students_logits(self.students, features), self.temperature)
 
     def sure(self, probabilities: Tensor) -> Tensor:
         """Return for which nodes, (N,) bool, the anchor's answer stands."""

@@ -10,18 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from purigraph.metrics import gaps
 from purigraph.tables import Table
 
 # See `Harm`.
 _POWER = 3
-
-
-def gaps(probabilities: Tensor) -> Tensor:
-    """Return the gap between the two largest probabilities of every row, (N,); 1 if there is one class only."""
-    if probabilities.shape[1] < 2:
-        return torch.ones(len(probabilities), dtype=probabilities.dtype, device=probabilities.device)
-    largest = probabilities.topk(2, dim=1).values
-    return largest[:, 0] - largest[:, 1]
 
 
 def smallest_margin(gap: Tensor, harm: Tensor, allowed: float) -> float:

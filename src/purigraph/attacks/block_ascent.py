@@ -73,6 +73,13 @@ class BlockAscent(Attack):
         default="both",
     )
 
+    focus: float | None = setting(
+        "Attack only the targets that are easiest to win, as many as the budget pays with this many flips for each; "
+        "None attacks all of them.",
+        default=None,
+        gt=0,
+    )
+
     needs_gradient = True
     keeps_checkpoints = True
 
@@ -97,6 +104,9 @@ class BlockAscent(Attack):
         return project_global(weight, scene.limits.total)
 
     def _run(self, scene: Scene) -> Perturbation:
+        if self.focus is not None:
+            # A loss over all targets spends flips on many that are never won; these are the ones that can be.
+            scene = scene.focused(max(round(scene.limits.total / self.focus), 1))
         space = allowed_pairs(scene.graph, self._nodes(scene), self.edits)
         most, steps = self._most_pairs(), self._steps()
         size = space.size if most is None else min(most, space.size)

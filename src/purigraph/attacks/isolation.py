@@ -30,29 +30,18 @@ class Isolation(Attack):
         start = Perturbation(scene.graph.num_nodes) if scene.start is None else scene.start
         before = start.apply(scene.graph)
         right = scene.victim.predict(before)[1]
-        right_alone = scene.victim.predict(_keep(before, ~_touching(before, scene.targets)))[1]
+        right_alone = scene.victim.predict(before.keeping(~before.touching(scene.targets)))[1]
         wanted = scene.targets[right & ~right_alone]
         cut = _cheapest_first(before, wanted, scene.limits.total - len(start))
         # Edges that the start added and that are cut again are no flips at all.
-        return Perturbation.between(scene.graph, _keep(before, ~cut))
-
-
-def _touching(graph: PairGraph, nodes: Tensor) -> Tensor:
-    """Return which pairs (E,) bool have an end among the nodes."""
-    chosen = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-    chosen[nodes] = True
-    return chosen[graph.pairs].any(0)
-
-
-def _keep(graph: PairGraph, kept: Tensor) -> PairGraph:
-    return PairGraph(graph.num_nodes, graph.pairs[:, kept], graph.weight[kept])
+        return Perturbation.between(scene.graph, before.keeping(~cut))
 
 
 def _cheapest_first(graph: PairGraph, nodes: Tensor, budget: int) -> Tensor:
     """Return the pairs (E,) bool whose removal isolates as many of the nodes as cheapest-first order affords."""
     cut = torch.zeros(graph.num_pairs, dtype=torch.bool, device=graph.device)
     edges: dict[int, set[int]] = {node: set() for node in nodes.tolist()}
-    at_node = _touching(graph, nodes).nonzero().squeeze(1)
+    at_node = graph.touching(nodes).nonzero().squeeze(1)
     ends = dict(zip(at_node.tolist(), graph.pairs[:, at_node].t().tolist(), strict=True))
     for position, pair in ends.items():
         for node in edges.keys() & set(pair):

@@ -46,6 +46,25 @@ class Scene:
     progress: bool | None
     race: Race | None = None
 
+    def focused(self, count: int) -> Scene:
+        """Return the scene with the targets only that are easiest to win: right on the clean graph, by the least.
+
+        Targets whose edges don't matter, as where an anchor is sure, are not among them. There is no race in it, as
+        accuracies on a part of the targets can't be compared with those on all.
+
+        Args:
+            count: How many targets at most. If no more can be won, nothing changes.
+        """
+        margin = self.victim.margins(self.graph)
+        alone = self.graph.keeping(~self.graph.touching(self.targets))
+        movable = self.victim.differs(self.graph, alone) | (self.graph.degree()[self.targets] == 0)
+        winnable = ((margin > 0) & movable).nonzero().squeeze(1)
+        if len(winnable) <= count:
+            return self
+        easiest = winnable[margin[winnable].argsort(stable=True)[:count]].sort().values
+        targets = self.targets[easiest]
+        return replace(self, victim=self.victim.on(targets, self.labels), targets=targets, race=None)
+
     def start_codes(self) -> Tensor:
         """Return the start's flips as codes i * N + j, ascending; empty if there is no start."""
         flips = torch.empty((2, 0), dtype=torch.int64) if self.start is None else self.start.flips()

@@ -273,8 +273,7 @@ def _rewired(evidence: Evidence, below: float, decision: Decision | None) -> Pai
     purified = evidence.purified
     if decision is None:
         return purified
-    kept = purified.weight >= below
-    return PairGraph(purified.num_nodes, purified.pairs[:, kept], purified.weight[kept])
+    return purified.keeping(purified.weight >= below)
 
 
 def _spared(never_cut: Iterable[tuple[Any, Any]] | Tensor | None, graph: PairGraph, ids: NodeIds) -> Tensor:

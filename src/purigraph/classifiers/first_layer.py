@@ -39,14 +39,7 @@ class FirstLayer(nn.Linear):
         """Return the outputs (N, Z) for features (N, F)."""
         if not isinstance(x, Features) and (not isinstance(x, Tensor) or x.dim() != 2 or not x.is_floating_point()):
             x = read_features(x, dtype=self.weight.dtype)
-        width = x.num_features if isinstance(x, Features) else x.shape[-1]
-        if width != self.in_features:
-            raise InputError(f"x has {width} features, but the model was built for {self.in_features}.")
-        if x.dtype != self.weight.dtype:
-            raise InputError(
-                f"x is {x.dtype}, but the model's parameters are {self.weight.dtype}: convert one of them, e.g. with "
-                "x.float() or model.double()."
-            )
+        self.check(x)
         dropout = self.dropout if self.training else 0.0
         if isinstance(x, Features):
             bias = self.weight.new_zeros(self.out_features) if self.bias is None else self.bias
@@ -56,6 +49,17 @@ class FirstLayer(nn.Linear):
         product: Tensor = torch.sparse.mm(_sparse_dropout(x, dropout), self.weight.t())
         _check_product(product, x)
         return product if self.bias is None else product + self.bias
+
+    def check(self, x: Features | Tensor) -> None:
+        """Raise `InputError` if features (N, F) are not of the width and type that the layer was built for."""
+        width = x.num_features if isinstance(x, Features) else x.shape[-1]
+        if width != self.in_features:
+            raise InputError(f"x has {width} features, but the model was built for {self.in_features}.")
+        if x.dtype != self.weight.dtype:
+            raise InputError(
+                f"x is {x.dtype}, but the model's parameters are {self.weight.dtype}: convert one of them, e.g. with "
+                "x.float() or model.double()."
+            )
 
     def _dense(self, x: Tensor, dropout: float) -> Tensor:
         parameters = [self.weight] if self.bias is None else [self.weight, self.bias]

@@ -51,7 +51,7 @@ def run(
     transfer: Annotated[bool, typer.Option("--transfer", help="Attack the classifier without its purifier.")] = False,
     worst: Annotated[bool, typer.Option("--worst", help="Report the worst case of an ensemble of attacks.")] = False,
     ensemble: Annotated[
-        str | None, typer.Option(help="The ensemble of --worst: hour or thorough. Default: hour.")
+        str | None, typer.Option(help="The ensemble of --worst: focused, hour or thorough. Default: focused.")
     ] = None,
     epochs: AttackEpochsOption = None,
     restarts: RestartsOption = None,
@@ -103,7 +103,7 @@ def run(
             data,
             epsilons=epsilons,
             epochs=epochs,
-            ensemble=ensemble or "hour",
+            ensemble=ensemble or "focused",
             seeds=seeds,
             budget_kind=kind,
             checkpoint=checkpoint,

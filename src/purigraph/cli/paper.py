@@ -85,6 +85,9 @@ def run(
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Cells to run at a time; they share threads.")] = 1,
     results: ResultsOption = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also run cells whose results are in the folder of the results.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the cells and their states; run nothing.")] = False,
 ) -> None:
     """Run an experiment; finished cells are not run again, and an interrupted run resumes."""
@@ -99,19 +102,24 @@ def run(
         experiment, profile=profile, seeds=_read_seeds(seeds), rows=rows or (), columns=columns or (), forms=form or ()
     )
     store = default_store()
+    # Smoke results say nothing about the paper: they stay out of the repository.
+    folder = store.root / "results" / "smoke" if profile == "smoke" and results is None else _folder(results, store)
+    # Other machines' work: what the store here does not know may be finished all the same.
+    there = [] if again else paper.exported(experiment, planned, folder)
     if dry_run:
         for one in planned:
-            typer.echo(f"{one.label}: {'skipped' if one.cell is None else store.state(one.cell)}")
+            state = "skipped" if one.cell is None else "finished" if one in there else store.state(one.cell)
+            typer.echo(f"{one.label}: {state}")
         return
     for reason in dict.fromkeys(one.skipped for one in planned if one.skipped):
         number = sum(one.skipped == reason for one in planned)
         typer.echo(f"{number} cells are skipped: {reason}", err=True)
+    if there:
+        typer.echo(f"{len(there)} cells are finished in {folder}: they are not run again (--again does).", err=True)
     runnable: dict[str, list[Planned]] = {}
     for one in planned:
-        if one.cell is not None:  # two rows of a shorter profile may come to the same cell
+        if one.cell is not None and one not in there:  # two rows of a shorter profile may come to the same cell
             runnable.setdefault(one.cell.key, []).append(one)
-    # Smoke results say nothing about the paper: they stay out of the repository.
-    folder = store.root / "results" / "smoke" if profile == "smoke" and results is None else _folder(results, store)
     reporter = _Reporter(experiment.name, runnable, jobs)
 
     def on_event(event: Event) -> None:

@@ -3,7 +3,7 @@
 from purigraph.evaluation.affected import affected_nodes, unaffected_share, unaffected_shares
 from purigraph.evaluation.convergence import Convergence, convergence, lipschitz_constant
 from purigraph.evaluation.edge_detection import EdgeDetection, edge_detection
-from purigraph.evaluation.ensemble import Member, hour_ensemble, thorough_ensemble
+from purigraph.evaluation.ensemble import Member, focused_ensemble, hour_ensemble, thorough_ensemble
 from purigraph.evaluation.feature_flips import flip_features
 from purigraph.evaluation.predictions import as_attacks_see_it, model_accuracy, predict
 from purigraph.evaluation.reliability import find_doubts
@@ -27,6 +27,7 @@ __all__ = [
     "evaluate",
     "find_doubts",
     "flip_features",
+    "focused_ensemble",
     "hour_ensemble",
     "lipschitz_constant",
     "measure_yardsticks",

@@ -85,6 +85,22 @@ def hour_ensemble(variants: Sequence[str] = (), *, block_size: int = 10_000) -> 
     ]
 
 
+def focused_ensemble(variants: Sequence[str] = (), *, block_size: int = 10_000) -> list[Member]:
+    """Return the ensemble of `hour_ensemble` with attacks that spend the budget on the targets that are easiest to win.
+
+    A loss over all targets also pulls at those that are never won, the more so the better they are defended. Attacks on
+    the weakest of them alone leave up to sixteen points less of some defences at the same budget.
+
+    Args:
+        variants: The variants of the purifier to attack as well (see `Purifier.variants`).
+        block_size: Block size of the block attacks.
+    """
+    members = hour_ensemble(variants, block_size=block_size)
+    # Before the members that go on from the strongest so far.
+    place = next(position for position, member in enumerate(members) if member.begins_from is not None)
+    return [*members[:place], *_focused(_lengths(block_size, 200)), *members[place:]]
+
+
 def thorough_ensemble(
     variants: Sequence[str] = ("fewer-steps", "more-steps"), *, block_size: int = 10_000
 ) -> list[Member]:
@@ -103,6 +119,7 @@ def thorough_ensemble(
         Member("prbcd elu-margin", "prbcd", {**full, "loss": "elu-margin"}),
         Member("prbcd masked-cross-entropy", "prbcd", {**full, "loss": "masked-cross-entropy"}),
         Member("prbcd margin", "prbcd", {**full, "loss": "margin"}),
+        *_focused(full),
         Member("prbcd, insertions", "prbcd", {**full, "loss": "elu-margin", "edits": "add"}),
         Member("prbcd, deletions", "prbcd", {**full, "loss": "tanh-margin", "edits": "remove"}),
         Member("lrbcd margin", "lrbcd", {**full, "loss": "margin"}),
@@ -122,6 +139,7 @@ def thorough_ensemble(
 #: The ensembles by name.
 ENSEMBLES: dict[str, Callable[[Sequence[str]], list[Member]]] = {
     "hour": hour_ensemble,
+    "focused": focused_ensemble,
     "thorough": thorough_ensemble,
 }
 
@@ -146,6 +164,16 @@ def read_ensemble(ensemble: str | Sequence[Member], variants: Sequence[str]) -> 
             )
         seen.add(member.name)
     return members
+
+
+def _focused(lengths: Mapping[str, Any]) -> list[Member]:
+    """Return the attacks on the targets that are easiest to win."""
+    return [
+        Member(
+            f"prbcd elu-margin, {flips:g} flips a target", "prbcd", {**lengths, "loss": "elu-margin", "focus": flips}
+        )
+        for flips in (2.0, 4.0)
+    ]
 
 
 def _lengths(block_size: int, epochs: int) -> dict[str, Any]:

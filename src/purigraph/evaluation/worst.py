@@ -141,7 +141,7 @@ def worst_case(
     *,
     epsilons: float | Sequence[float] = (0.1, 0.25, 0.5),
     transfer_from: Model | None = None,
-    ensemble: str | Sequence[Member] = "hour",
+    ensemble: str | Sequence[Member] = "focused",
     epochs: int | None = None,
     seeds: int | Sequence[int] = (0,),
     targets: Tensor | None = None,
@@ -165,7 +165,8 @@ def worst_case(
         epsilons: The amounts of the budgets, or a single one, by default relative to the number of edges at the
             targets.
         transfer_from: The model for transferred attacks. Default: the classifier behind the purifier.
-        ensemble: "hour" (see `hour_ensemble`), "thorough" (see `thorough_ensemble`), or the attacks.
+        ensemble: "focused" (see `focused_ensemble`), "hour" (the same without the focused attacks), "thorough" (see
+            `thorough_ensemble`), or the attacks.
         epochs: Make all attacks shorter or longer: the block attacks take this many epochs and a quarter as many for
             fine-tuning, the evolutionary one twice as many generations (see `Attack.with_epochs`). Default: as set in
             the ensemble.

@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from purigraph.anchors.distillation import DistillationSettings, distil, mean_probabilities, untrained_students
+from purigraph.anchors.distillation import (
+    DistillationSettings,
+    distil,
+    mean_probabilities,
+    students_logits,
+    untrained_students,
+)
 from purigraph.attacks import Model
 from purigraph.errors import PurigraphError
 from purigraph.evaluation.predictions import as_attacks_see_it, predict
@@ -118,6 +124,4 @@ def _student_answers(model: Model, trusted: Data, x: Any, seed: int) -> Tensor:
     students.to(taught.device, taught.dtype)
     everyone = torch.ones(len(taught), dtype=torch.bool)
     distil(students, Features(trusted.x), taught, everyone, DistillationSettings(), seed)
-    features = Features(x)
-    with torch.no_grad():
-        return mean_probabilities(torch.stack([student(features) for student in students]))
+    return mean_probabilities(students_logits(students, Features(x)))

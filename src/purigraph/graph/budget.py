@@ -116,9 +116,7 @@ class Budget:
         if self.kind == "absolute":
             flips = int(self.amount)
         elif self.kind == "incident":
-            is_target = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-            is_target[nodes] = True
-            flips = round(self.amount * int(is_target[graph.pairs].any(0).sum()))
+            flips = round(self.amount * int(graph.touching(nodes).sum()))
         else:
             flips = round(self.amount * int(graph.degree()[nodes].sum()) / 2)
         if flips > possible:

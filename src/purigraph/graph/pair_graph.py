@@ -140,6 +140,16 @@ class PairGraph:
         keep = (pairs >= 0).all(0)
         return PairGraph(len(nodes), pairs[:, keep], self.weight[keep])
 
+    def touching(self, nodes: Tensor) -> Tensor:
+        """Return which pairs, (E,) bool, have an end among some nodes (M,)."""
+        chosen = torch.zeros(self.num_nodes, dtype=torch.bool, device=self.device)
+        chosen[nodes] = True
+        return chosen[self.pairs].any(0)
+
+    def keeping(self, kept: Tensor) -> PairGraph:
+        """Return the graph with only some of its pairs, (E,) bool."""
+        return PairGraph(self.num_nodes, self.pairs[:, kept], self.weight[kept])
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, PairGraph)

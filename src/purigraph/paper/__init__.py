@@ -14,7 +14,7 @@ Published(mean=29.3, std=2.3)
 from purigraph.paper.comparison import Comparison, compare
 from purigraph.paper.experiments import Experiment, Published, load, names
 from purigraph.paper.page import write_report
-from purigraph.paper.planning import Planned, export, plan
+from purigraph.paper.planning import Planned, export, exported, plan
 from purigraph.paper.published_settings import attack_settings, classifier_settings
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "classifier_settings",
     "compare",
     "export",
+    "exported",
     "load",
     "names",
     "plan",

@@ -45,6 +45,9 @@ _FORMS: Mapping[str | None, str] = {
     None: "",
 }
 
+# A coefficient of this size is black.
+_DARK = 1.8
+
 
 def draw(experiment: Experiment, found: Sequence[Comparison], folder: str | Path) -> list[Path]:
     """Draw an experiment as PNG and SVG; return the paths, none if it has no figure or no numbers.
@@ -115,8 +118,9 @@ def _coefficients(experiment: Experiment, found: Sequence[Comparison]) -> Figure
         grid = np.full((size, size + 1), np.nan)
         for (k, m), value in values.items():
             grid[k - 1, m] = value
-            axes.text(m, k - 1, f"{value:+.2f}".replace("0.", "."), ha="center", va="center", fontsize=5.5)
-        axes.imshow(np.abs(grid), cmap="Greys", vmin=0, vmax=1.6, aspect="auto")
+            label, ink = f"{value:+.2f}".replace("0.", "."), "white" if abs(value) > _DARK / 2 else "black"
+            axes.text(m, k - 1, label, ha="center", va="center", fontsize=5.5, color=ink)
+        axes.imshow(np.abs(grid), cmap="Greys", vmin=0, vmax=_DARK, aspect="auto")
         axes.set_xticks(range(size + 1))
         axes.set_yticks(range(size), [str(k + 1) for k in range(size)])
         axes.grid(False)

@@ -35,7 +35,7 @@ def _table(column: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Tabl
     order = sorted(values, key=lambda row: values[row][last] or 0.0, reverse=True)
     cells = [
         [
-            f"{row} (q)" if longest[row][0]["profile"] == "quick" else row,
+            row + _marks(longest[row]),
             *("-" if values[row][name] is None else f"{100 * (values[row][name] or 0.0):.1f}" for name in names),
             *_facts(longest[row][0], budgets[-1]),
             len(longest[row]),
@@ -44,6 +44,20 @@ def _table(column: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Tabl
     ]
     facts = ["strongest attack", "its flips", "training s", "prediction ms", "seeds"]
     return Table(f"Defences on {column}", ["defence", *names, *facts], cells)
+
+
+def _marks(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Return what to say after the name of a defence: a shorter profile, or a judge without focused attacks."""
+    unfocused = any(_is_unfocused(line["result"]["worst_case"]) for line in lines)
+    return (" (q)" if lines[0]["profile"] == "quick" else "") + (" *" if unfocused else "")
+
+
+def _is_unfocused(found: Mapping[str, Any]) -> bool:
+    """Whether focused attacks might have left less: only others were run, and more than what is certified is left."""
+    members = found.get("members", {})
+    if not members or any("flips a target" in name for name in members):
+        return False
+    return any(left > (found.get("certified") or 0.0) + 1e-9 for left in found["worst"].values())
 
 
 def _longest(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

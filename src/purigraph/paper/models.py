@@ -12,7 +12,7 @@ from typing import Any, cast
 from torch import nn
 
 from purigraph import classifiers, datasets, purifiers, training
-from purigraph.anchors import Anchor
+from purigraph.anchors import Anchor, Votes
 from purigraph.errors import InputError
 from purigraph.fingerprint import fingerprint
 from purigraph.graph import as_pair_graph
@@ -117,6 +117,10 @@ def make_defence(spec: DefenceSpec, scene: Scene) -> Defence:
     if spec.anchor is not None:
         anchor, record = fitted_anchor(spec.anchor, spec.classifier, classifier, scene)
         note("anchor", record)
+        if spec.votes:
+            votes = Votes().fit(classifier, scene.split.train, anchor, scene.split.validation)
+            facts["votes"] = dict(votes.provenance or {})
+            return Defence(votes, costs, facts)
     if purifier is None and anchor is None:
         return Defence(classifier, costs, facts)
     # Typed loosely: which overload of `protect` it is depends on the row.
@@ -177,7 +181,7 @@ def fitted_purifier(
     if spec.then is not None:
         first, record = fitted_purifier(spec.model_copy(update={"then": None}), scene, classifier)
         then, own = fitted_purifier(spec.then, scene, classifier)
-        return purifiers.Chain([first, then]), _added(record, own)
+        return purifiers.Chain([first, *(then if isinstance(then, purifiers.Chain) else [then])]), _added(record, own)
     if spec.is_trained:
         return purifiers.load(spec.name), {}
     attacked: ClassifierSpec | None = None
@@ -190,21 +194,19 @@ def fitted_purifier(
     def make(folder: Path, checkpoint: Path) -> Mapping[str, Any]:
         purifier = purifiers.create(spec.name, **spec.settings)
         options: dict[str, Any] = {"seed": scene.seed, "checkpoint": checkpoint, "progress": scene.context.progress}
+        before = 0.0
         if attacked is not None:
             model, _ = trained_classifier(attacked, scene)
-            with footprint() as cost:
-                if kind.learns_from_attacks:
-                    training.fit_against_attacks(purifier, scene.split, classifier=model, **options, **spec.fit)
-                else:
-                    training.fit_to_answers(
-                        purifier, scene.split.train, scene.split.validation, classifier=model, **options, **spec.fit
-                    )
-        else:
-            with footprint() as cost:
+            if kind.learns_from_answers:
+                options["answers"], before = _answers(attacked, model, scene)
+        with footprint() as cost:
+            if attacked is not None and kind.learns_from_attacks:
+                training.fit_against_attacks(purifier, scene.split, classifier=model, **options, **spec.fit)
+            else:
                 purifier.fit(scene.split.train, validation=scene.split.validation, **options, **spec.fit)
         purifier.save_pretrained(folder / "model")
         report = getattr(purifier, "report", None)
-        seconds = max(cost.seconds, getattr(report, "seconds", None) or 0.0)
+        seconds = before + max(cost.seconds, getattr(report, "seconds", None) or 0.0)
         facts = None if purifier.provenance is None else dict(purifier.provenance)
         return {"seconds": seconds, "megabytes": cost.megabytes, "training": facts}
 
@@ -213,6 +215,20 @@ def fitted_purifier(
     record = place.made(make)
     purifier: Any = purifiers.load(place.folder / "model")
     return purifier.with_settings(**spec.afterwards) if spec.afterwards else purifier, record
+
+
+def _answers(classifier_spec: ClassifierSpec, classifier: nn.Module, scene: Scene) -> tuple[Anchor, float]:
+    """Return an anchor of a classifier for purifiers that compare answers, and the seconds that it took."""
+
+    def make(folder: Path, checkpoint: Path) -> Mapping[str, Any]:
+        with footprint() as cost:
+            anchor = Anchor().fit(classifier, scene.split.train, seed=scene.seed, progress=scene.context.progress)
+        anchor.save_pretrained(folder / "model")
+        return {"seconds": cost.seconds}
+
+    place = scene.context.store.artefact("models", scene.subject(answers=classifier_spec, anchor=AnchorSpec()))
+    record = place.made(make)
+    return Anchor.from_pretrained(place.folder / "model"), record["seconds"]
 
 
 def _added(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ MEMBER = re.compile(r"(.*eps [\d.]+), (.+)")
 _HEAD = f"""# Results
 
 Everything that was measured so far, written by `purigraph paper report` from `results/*.jsonl`; every line there has
-its command, configuration, seed, profile and versions. `purigraph paper run NAME` measures a section again,
+its command, configuration, seed, profile and versions. `purigraph paper run NAME --again` measures a section again,
 `purigraph paper show NAME` prints it with all digits.
 
 - **Numbers** are means over seeds, ± the standard deviation; each seed draws its own split. Those in brackets are

@@ -13,7 +13,7 @@ from purigraph.paper.cells import cell_module
 from purigraph.paper.experiments import Experiment, Part
 from purigraph.paper.profiles import Profile, profile_named
 from purigraph.paper.specs import merged
-from purigraph.runs import Cell, Store, protocols, write_results
+from purigraph.runs import Cell, Store, protocols, read_results, write_results
 
 #: The keys that say where in an experiment a line of results belongs.
 PLACE = ("profile", "row", "column", "form", "seed")
@@ -99,6 +99,17 @@ def export(experiment: Experiment, planned: Sequence[Planned], store: Store, fol
             lines.append({**place, "command": command(experiment, one), **record})
     write_results(path, lines, place=PLACE)
     return path
+
+
+def exported(experiment: Experiment, planned: Sequence[Planned], folder: str | Path) -> list[Planned]:
+    """Return the cells whose results are in a folder, made by this or another machine in the same configuration."""
+    lines = read_results(Path(folder) / f"{experiment.name}.jsonl")
+    there = {(line.get("key"), *(line.get(key) for key in PLACE)) for line in lines}
+    return [
+        one
+        for one in planned
+        if one.cell is not None and (one.cell.key, *(getattr(one, key) for key in PLACE)) in there
+    ]
 
 
 def command(experiment: Experiment, one: Planned) -> str:

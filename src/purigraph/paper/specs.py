@@ -206,6 +206,8 @@ class DefenceSpec(Spec):
         classifier: The classifier.
         purifier: The purifier.
         anchor: The anchor.
+        votes: Let nodes of which the anchor is not sure be answered by bounded votes (`purigraph.Votes`), not by
+            the classifier.
         threshold: Cut the edges whose purified weight is below this; see `purigraph.protect`.
         straight_through: Let gradients pass that cut.
     """
@@ -214,6 +216,7 @@ class DefenceSpec(Spec):
     classifier: ClassifierSpec | None = None
     purifier: PurifierSpec | None = None
     anchor: AnchorSpec | None = None
+    votes: bool = False
     threshold: float | None = None
     straight_through: bool = False
 
@@ -222,11 +225,15 @@ class DefenceSpec(Spec):
         yield from super().components()
         if self.model is not None:
             yield self.model
+        if self.votes:
+            yield "votes"
 
     def resolved(self, profile: Profile, dataset: str) -> DefenceSpec:
         """Return it with the lengths of the profile; everything is checked."""
         if (self.model is None) == (self.classifier is None):
             raise InputError("A defence is a classifier with what protects it, or a model of your own: give one.")
+        if self.votes and (self.anchor is None or self.purifier is not None):
+            raise InputError("Votes need an anchor, and no purifier: their messages depend on no edge.")
         parts = {name: getattr(self, name) for name in ("classifier", "purifier", "anchor")}
         resolved = {name: part.resolved(profile, dataset) for name, part in parts.items() if part is not None}
         return self.model_copy(update=resolved)

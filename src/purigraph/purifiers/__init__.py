@@ -9,11 +9,13 @@ from purigraph.purifiers.agreement import Agreement
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.calibration import Calibration, calibrate
 from purigraph.purifiers.chain import Chain
+from purigraph.purifiers.companions import Companions
 from purigraph.purifiers.cutting import CutRules, Decision, decide
 from purigraph.purifiers.evidence import Evidence
 from purigraph.purifiers.explanation import Explanation
 from purigraph.purifiers.good_at import GOODAT
 from purigraph.purifiers.gpr_gae import GPRGAE
+from purigraph.purifiers.graph_transform import GraphTransform
 from purigraph.purifiers.jaccard import Jaccard
 from purigraph.purifiers.recipe import Recipe
 from purigraph.purifiers.svd import SVD
@@ -27,10 +29,12 @@ __all__ = [
     "Agreement",
     "Calibration",
     "Chain",
+    "Companions",
     "CutRules",
     "Decision",
     "Evidence",
     "Explanation",
+    "GraphTransform",
     "Jaccard",
     "Purifier",
     "Recipe",

@@ -1,8 +1,7 @@
-"""A purifier that no edge can deceive: it cuts edges between nodes whose features speak for different answers."""
+"""A purifier that no edge can deceive: it asks whether the features of two nodes speak for the same answer."""
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +15,7 @@ from purigraph.errors import InputError, NotFittedError
 from purigraph.graph import PairGraph, read_data
 from purigraph.memo import Memo
 from purigraph.pretrained import ComponentRecord
+from purigraph.purifiers.answers import built_answers, taken_answers
 from purigraph.purifiers.base import registry
 from purigraph.purifiers.similarity import Similarities, SimilarityPurifier
 from purigraph.settings import Settings, setting
@@ -24,20 +24,24 @@ from purigraph.settings import Settings, setting
 class AgreementFitSettings(Settings):
     """How the threshold is chosen."""
 
-    cut: float = setting("The share of the trusted graph's own edges that may be cut.", default=0.08, ge=0, lt=1)
+    cut: float = setting(
+        "The share of the trusted graph's own edges that are cut altogether.", default=0.02, ge=0, lt=1
+    )
 
 
 @registry.register("agreement")
 class Agreement(SimilarityPurifier):
-    r"""Cuts edges between nodes whose features speak for different answers; the others keep their weights.
+    r"""Weighs an edge by how far the features of its two ends speak for the same answer.
 
-    With the answers $p_i$ of a model that sees a node's own features only, such as a `purigraph.Anchor`, an edge stays
-    if
-    $$s_{ij} = \frac{\langle p_i, p_j \rangle}{\|p_i\| \|p_j\|} \geq t.$$
+    With the answers $p_i$ of a model that sees a node's own features only, such as a `purigraph.Anchor`, the weight of
+    an edge is multiplied by
+    $$s_{ij}^\gamma \text{ if } s_{ij} \geq t, \text{ else by } 0, \quad
+      s_{ij} = \frac{\langle p_i, p_j \rangle}{\|p_i\| \|p_j\|}.$$
     `fit` chooses t so that it cuts a given share of the trusted graph's own edges. Other edges have no say in what an
-    edge is worth: an attacker can't talk this purifier into anything, only choose among the pairs that it lets pass,
-    most of which are harmless. It makes up for what a purifier that looks at the structure, such as `GPRGAE`, can be
-    deceived about, and that one for what it lets pass: chain them, `pg.Chain([purifier, agreement])`.
+    edge is worth: an attacker can't talk this purifier into anything, only choose among the pairs that it trusts, most
+    of which are harmless. It makes up for what a purifier that looks at the structure, such as `GPRGAE`, can be
+    deceived about, and that one for what it lets pass. Chain them with this one last, so that nothing restores what it
+    has taken: `pg.Chain([purifier, agreement])`.
 
     Without a model (`fit(data)` alone) the features themselves are compared, which is much weaker.
 
@@ -50,15 +54,14 @@ class Agreement(SimilarityPurifier):
         "The model whose answers are compared, as `fit` was given it.", default=None
     )
     threshold: float | None = setting("t; None until `fit` has chosen it.", default=None, ge=-1, le=1)
+    sharpness: float = setting("gamma; 0 leaves the weights of edges that stay as they are.", default=1.5, ge=0)
 
     fit_settings_class = AgreementFitSettings
     learns_from_answers = True
     trial_settings = MappingProxyType({})
 
     def _build(self) -> None:
-        self.answers: nn.Module | None = None
-        if self.answers_record is not None:
-            self.answers = self.answers_record.build().eval().requires_grad_(False)
+        self.answers = built_answers(self.answers_record)
         super()._build()
 
     @property
@@ -94,8 +97,7 @@ class Agreement(SimilarityPurifier):
             Itself.
         """
         chosen = AgreementFitSettings(**settings)
-        record = None if answers is None else ComponentRecord.of(answers)
-        self.answers = None if answers is None else copy.deepcopy(answers).eval().requires_grad_(False)
+        record, self.answers = taken_answers(answers)
         self._prepared = Memo()
         judged = data if validation is None else validation
         if data.x is None or judged.x is None:
@@ -130,6 +132,12 @@ class Agreement(SimilarityPurifier):
         """Return the answers, or the features if there is no model."""
         return Similarities(x if self.answers is None else self.answers(x), "cosine")
 
+    def worth(self, similarity: Tensor) -> Tensor:
+        """Return the factors of the weights, (E,) in [0, 1]."""
+        stays = super().worth(similarity)
+        # The clamp is for rounding: a weight must not grow.
+        return stays * similarity.clamp(0, 1) ** self.sharpness if self.sharpness else stays
+
     @property
     def suspicious_below(self) -> float:
         """The threshold."""
@@ -138,10 +146,10 @@ class Agreement(SimilarityPurifier):
         return self.threshold
 
     def with_settings(self, **changes: Any) -> Agreement:
-        """Return the same purifier with another threshold; the model is shared."""
-        fixed = changes.keys() - {"threshold"}
+        """Return the same purifier with another threshold or sharpness; the model is shared."""
+        fixed = changes.keys() - {"threshold", "sharpness"}
         if fixed:
-            raise InputError(f"{', '.join(sorted(fixed))} can't be changed after `fit`; the threshold can.")
+            raise InputError(f"{', '.join(sorted(fixed))} can't be changed after `fit`; threshold and sharpness can.")
         other = type(self)()
         other._settings = self.settings.replace(**changes)
         other.answers, other.provenance = self.answers, self.provenance

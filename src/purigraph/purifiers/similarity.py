@@ -39,7 +39,8 @@ class Similarities:
 class SimilarityPurifier(Purifier):
     """Base class of purifiers that cut an edge if its ends are not similar enough, whatever other edges there are.
 
-    A subclass implements `compared` and `suspicious_below`, the least similarity of edges that stay.
+    A subclass implements `compared` and `suspicious_below`, the least similarity of edges that stay; those keep their
+    weights, unless it overrides `worth`.
     """
 
     def _build(self) -> None:
@@ -52,8 +53,12 @@ class SimilarityPurifier(Purifier):
 
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
         """Return the graph with weights of 0 on edges between unlike nodes (see `Purifier`)."""
-        kept = self._similarity(x, graph.pairs) >= self.suspicious_below
-        return graph.with_weight(graph.weight * kept.to(graph.weight.dtype))
+        worth = self.worth(self._similarity(x, graph.pairs))
+        return graph.with_weight(graph.weight * worth.to(graph.weight.dtype))
+
+    def worth(self, similarity: Tensor) -> Tensor:
+        """Return what weights are multiplied by, given the similarities (E,): 1 or 0."""
+        return similarity >= self.suspicious_below
 
     def whole_weights(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
         """Return the weights of pairs that are there in part (see `Purifier`): who else is there does not matter."""

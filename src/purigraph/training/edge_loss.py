@@ -9,7 +9,6 @@ import torch
 from torch_geometric.data import Data
 
 from purigraph.graph import as_pair_graph
-from purigraph.graph.pair_graph import PairGraph
 from purigraph.training.run import GraphOfEpoch, TrainingResult
 from purigraph.training.self_training import SECOND_MODEL, first_labels
 from purigraph.training.settings import EdgeLossSettings, TrainingSettings
@@ -53,7 +52,7 @@ def _losing(data: Data, settings: EdgeLossSettings, stream: int) -> GraphOfEpoch
         isolated = torch.rand(graph.num_nodes, generator=generator) < settings.isolated
         missing = torch.rand(graph.num_pairs, generator=generator) < settings.dropped
         kept = ~(missing.to(graph.device) | isolated.to(graph.device)[graph.pairs].any(0))
-        left = PairGraph(graph.num_nodes, graph.pairs[:, kept], graph.weight[kept])
+        left = graph.keeping(kept)
         lost = copy.copy(data)
         lost.edge_index, weight = left.edge_index()
         if "edge_weight" in data:

@@ -25,6 +25,7 @@ KINDS = (
     "statistics",
     "structure",
     "validation-attack",
+    "votes",
     "worst-case",
 )
 

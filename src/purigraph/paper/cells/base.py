@@ -11,10 +11,12 @@ from purigraph.errors import InputError
 from purigraph.paper.experiments import Form
 from purigraph.paper.models import Scene
 from purigraph.paper.profiles import Profile
-from purigraph.paper.specs import Spec
+from purigraph.paper.specs import AnchorSpec, ClassifierSpec, DefenceSpec, PurifierSpec, Spec
 from purigraph.runs import Context
 
 C = TypeVar("C", bound="CellConfig")
+
+_MODELS = (ClassifierSpec, PurifierSpec, AnchorSpec, DefenceSpec)
 
 
 class CellConfig(Spec):
@@ -37,8 +39,13 @@ class CellConfig(Spec):
     protocols: dict[str, int] = Field(default_factory=dict)
 
     def resolved(self: C, profile: Profile) -> C:
-        """Return it with everything that follows from the dataset, the form and the profile; names are checked."""
-        return self
+        """Return it with everything that follows from the dataset, the form and the profile; names are checked.
+
+        By default that is all of its models; a cell with more to resolve overrides this.
+        """
+        parts = {name: getattr(self, name) for name in type(self).model_fields}
+        models = {name: part for name, part in parts.items() if isinstance(part, _MODELS)}
+        return self.model_copy(update={name: one.resolved(profile, self.dataset) for name, one in models.items()})
 
     def components(self) -> Iterator[str]:
         """Yield the names of the components whose protocol versions matter."""

@@ -10,7 +10,6 @@ from purigraph.errors import InputError
 from purigraph.evaluation import model_accuracy
 from purigraph.paper.cells.base import CellConfig
 from purigraph.paper.models import make_defence, trained_classifier
-from purigraph.paper.profiles import Profile
 from purigraph.paper.specs import DefenceSpec
 from purigraph.runs import Context
 
@@ -23,10 +22,6 @@ class Config(CellConfig):
     """
 
     defence: DefenceSpec
-
-    def resolved(self, profile: Profile) -> Config:
-        """Resolve the defence."""
-        return self.model_copy(update={"defence": self.defence.resolved(profile, self.dataset)})
 
 
 def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 from purigraph.errors import InputError
 from purigraph.paper.cells.base import CellConfig
 from purigraph.paper.models import fitted_purifier
-from purigraph.paper.profiles import Profile
 from purigraph.paper.specs import PurifierSpec
 from purigraph.purifiers import GPRGAE
 from purigraph.runs import Context
@@ -18,10 +17,6 @@ class Config(CellConfig):
     """A GPR-GAE."""
 
     purifier: PurifierSpec
-
-    def resolved(self, profile: Profile) -> Config:
-        """Resolve the purifier."""
-        return self.model_copy(update={"purifier": self.purifier.resolved(profile, self.dataset)})
 
 
 def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:

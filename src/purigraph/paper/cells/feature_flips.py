@@ -8,7 +8,6 @@ from typing import Any
 from purigraph.evaluation import flip_features, model_accuracy
 from purigraph.paper.cells.base import CellConfig
 from purigraph.paper.models import make_defence
-from purigraph.paper.profiles import Profile
 from purigraph.paper.specs import DefenceSpec
 from purigraph.runs import Context
 
@@ -23,10 +22,6 @@ class Config(CellConfig):
 
     defence: DefenceSpec
     flips: list[int]
-
-    def resolved(self, profile: Profile) -> Config:
-        """Resolve the defence."""
-        return self.model_copy(update={"defence": self.defence.resolved(profile, self.dataset)})
 
 
 def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:

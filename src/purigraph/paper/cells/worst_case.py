@@ -66,7 +66,8 @@ def measure(config: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
             seeds=[chosen.seed],
             checkpoint=place.folder,
             progress=context.progress,
-            **chosen.options,
+            # Named here and not in the configuration: cells from before there was another one keep their hashes.
+            **{"ensemble": "hour", **chosen.options},
         )
     document = found.to_dict()
     values: dict[str, float | None] = {"clean": found.clean}

@@ -283,7 +283,7 @@ def _prepare(
             f"The training graph has {graph.num_pairs} edges: too few to learn from. Hold out fewer nodes "
             "(holdout=...), or use a larger graph."
         )
-    counted = _touching(whole, held_out)
+    counted = whole.touching(held_out)
     if not counted.any():
         raise InputError(
             "No edge touches a validation node, so the best epoch can't be chosen: hold out more nodes "
@@ -306,12 +306,6 @@ def _further_nodes(data: Data, validation: Data) -> Tensor:
     if "n_id" not in data or "n_id" not in validation:
         return everything
     return everything[~torch.isin(validation.n_id, data.n_id)]
-
-
-def _touching(graph: PairGraph, nodes: Tensor) -> Tensor:
-    inside = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-    inside[nodes] = True
-    return inside[graph.pairs].any(0)
 
 
 def _copy(links: LinkModel) -> dict[str, Tensor]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,6 +18,8 @@ from helpers import communities
 from purigraph import anchors, attacks
 from purigraph.anchors.distillation import mean_probabilities, students_logits, untrained_students
 from purigraph.anchors.margin import Harm, smallest_margin
+from purigraph.anchors.topic_regression import TopicRegression, _Regression
+from purigraph.anchors.topics import WordGraph
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.graph import InductiveSplit
 from purigraph.kernels import Features
@@ -24,9 +28,20 @@ from purigraph.metrics import gaps
 SHORT = {"epochs": 30, "folds": 2}
 
 
+STUDENTS = {
+    "topics": {"topics": 8, "landmarks": 16},
+    "mlp": {"student": "mlp", "members": 2, "hidden_channels": 8},
+}
+
+
+@pytest.fixture(scope="module", params=STUDENTS)
+def student(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return STUDENTS[request.param]
+
+
 @pytest.fixture(scope="module")
-def anchor(gcn: pg.classifiers.Classifier, split: InductiveSplit) -> pg.Anchor:
-    return pg.Anchor(members=2, hidden_channels=8).fit(gcn, split.train, split.validation, **SHORT)
+def anchor(gcn: pg.classifiers.Classifier, split: InductiveSplit, student: dict[str, Any]) -> pg.Anchor:
+    return pg.Anchor(**student).fit(gcn, split.train, split.validation, **SHORT)
 
 
 def half_sure(anchor: pg.Anchor, x: torch.Tensor) -> pg.Anchor:
@@ -34,10 +49,10 @@ def half_sure(anchor: pg.Anchor, x: torch.Tensor) -> pg.Anchor:
     return anchor.with_margin(float(gaps(anchor(x)).median()))
 
 
-def test_it_learns_from_the_classifier_and_not_from_labels(gcn, split) -> None:
+def test_it_learns_from_the_classifier_and_not_from_labels(gcn, split, student) -> None:
     hidden = copy.copy(split.train)
     hidden.y, hidden.train_mask = 1 - hidden.y, ~hidden.train_mask
-    first, second = (pg.Anchor(members=1, hidden_channels=8).fit(gcn, data, **SHORT) for data in (split.train, hidden))
+    first, second = (pg.Anchor(**student).fit(gcn, data, **SHORT) for data in (split.train, hidden))
     assert torch.equal(first(split.test.x), second(split.test.x))
     assert first.margin == second.margin
     with torch.no_grad():
@@ -45,9 +60,9 @@ def test_it_learns_from_the_classifier_and_not_from_labels(gcn, split) -> None:
     assert float((first(split.test.x).argmax(1) == taught).double().mean()) > 0.75
 
 
-def test_the_same_seed_gives_the_same_bits(gcn, split, anchor) -> None:
+def test_the_same_seed_gives_the_same_bits(gcn, split, anchor, student) -> None:
     before = torch.get_rng_state()
-    again = pg.Anchor(members=2, hidden_channels=8).fit(gcn, split.train, split.validation, **SHORT)
+    again = pg.Anchor(**student).fit(gcn, split.train, split.validation, **SHORT)
     assert torch.equal(torch.get_rng_state(), before)
     assert again.settings == anchor.settings
     assert torch.equal(again(split.test.x), anchor(split.test.x))
@@ -129,7 +144,7 @@ def _small_model() -> pg.Anchored:
     if not _models:
         data = communities(40)
         classifier = pg.classifiers.GCN(24, 2, hidden_channels=4).eval()
-        anchor = pg.Anchor(members=1, hidden_channels=4).fit(classifier, data, **SHORT)
+        anchor = pg.Anchor(topics=4, landmarks=8).fit(classifier, data, **SHORT)
         _models.append(pg.protect(classifier, None, anchor=half_sure(anchor, data.x)).eval())
     return _models[0]
 
@@ -169,8 +184,8 @@ def test_equal_gaps_are_anchored_together() -> None:
     assert smallest_margin(gap, torch.tensor([0, 0, 1]), 0.1) == 0.9
 
 
-def test_the_user_chooses_what_to_give_up(gcn, split) -> None:
-    make = pg.Anchor(members=1, hidden_channels=8)
+def test_the_user_chooses_what_to_give_up(gcn, split, student) -> None:
+    make = pg.Anchor(**student)
     margins = [make.fit(gcn, split.train, give_up=points, **SHORT).margin for points in (0.0, 3.0, 100.0)]
     assert margins[0] >= margins[1] >= margins[2] == 0.0
     exposed = make.fit(gcn, split.train, exposed=0.3, **SHORT)
@@ -216,7 +231,7 @@ def test_what_is_wrong_is_said(gcn, split, anchor) -> None:
     unlabelled = copy.copy(split.validation)
     unlabelled.val_mask = torch.zeros_like(unlabelled.val_mask)
     with pytest.raises(InputError, match="val_mask is empty"):
-        pg.Anchor(members=1).fit(gcn, split.train, unlabelled, **SHORT)
+        pg.Anchor().fit(gcn, split.train, unlabelled, **SHORT)
     wide = pg.classifiers.GCN(24, 5).eval()
     with pytest.raises(UnsupportedModelError, match="knows 2 classes"):
         pg.protect(wide, None, anchor=half_sure(anchor, split.test.x))(split.test.x, split.test.edge_index)
@@ -247,3 +262,66 @@ def test_students_together_answer_as_each_does_alone(num_layers: int) -> None:
     assert torch.allclose(mean_probabilities(together, 1.7), (expected / 1.7).softmax(2).mean(0), atol=1e-6)
     with pytest.raises(InputError, match="7 features"):
         students_logits(students, Features(x[:, :7]))
+
+
+def test_topics_give_what_kernel_ridge_regression_gives() -> None:
+    """With every node a landmark it is kernel ridge regression, computed here with dense matrices."""
+    data = communities(60)
+    words = (data.x > 0).float()
+    taught = torch.rand(60, 3, generator=torch.Generator().manual_seed(1)).softmax(1)
+    graph = WordGraph.of(Data(x=words, edge_index=data.edge_index), taught)
+    everything = np.random.default_rng(0)
+    regression = _Regression.prepare(graph, 5, 60, everything)
+    (solution,) = regression.solutions([2.0])
+    idf = np.log(61 / (1 + words.numpy().sum(0))) + 1
+    own = words.numpy() * idf
+    own /= np.linalg.norm(own, axis=1, keepdims=True)
+    mean = np.zeros((60, 60))
+    mean[data.edge_index[1], data.edge_index[0]] = 1
+    mean /= np.maximum(mean.sum(1, keepdims=True), 1)
+    shared = own.T @ (mean + mean @ mean) / 2 @ own
+    values, vectors = np.linalg.eigh((shared + shared.T) / 2)
+    topics = own @ (vectors[:, -5:] * np.sqrt(np.maximum(values[-5:], 0)))
+    topics /= np.linalg.norm(topics, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        regression.topics.of(regression.words) @ regression.topics.of(regression.words).T, topics @ topics.T, atol=1e-3
+    )
+    kernel = own @ own.T + 5 * np.exp(6 * (topics @ topics.T - 1))
+    target = taught.double().numpy()
+    expected = target.mean(0) + kernel @ np.linalg.solve(kernel + 2 * np.eye(60), target - target.mean(0))
+    np.testing.assert_allclose(regression.scores(graph.x, solution), expected, atol=0.02)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_topics_answer_alike_in_every_form(gcn, split, layout: str) -> None:
+    anchor = pg.Anchor(topics=8, landmarks=16).fit(gcn, split.train, folds=2)
+    x = split.test.x if layout == "dense" else split.test.x.to_sparse_csr()
+    own = split.test.x.clone().requires_grad_()
+    differentiable = anchor.differentiable(own)
+    torch.testing.assert_close(anchor(x), differentiable, atol=1e-4, rtol=1e-4)
+    (gradient,) = torch.autograd.grad(differentiable[:, 0].sum(), own)
+    assert float(gradient.abs().sum()) > 0
+    assert torch.isfinite(anchor(torch.zeros(3, split.test.x.shape[1]))).all(), "nodes without any word"
+
+
+def test_answers_to_changed_features_are_new(anchor, split) -> None:
+    x = split.test.x.clone()
+    before = anchor(x)
+    assert anchor(x) is before
+    x[0] += 5.0
+    assert not torch.equal(anchor(x)[0], before[0])
+
+
+def test_edges_at_held_out_nodes_are_not_read(split) -> None:
+    taught = torch.rand(split.train.num_nodes, 2, generator=torch.Generator().manual_seed(0)).softmax(1)
+    seen = torch.arange(split.train.num_nodes) % 3 != 0
+    other = split.train.clone()
+    other.edge_index = torch.cat([other.edge_index, torch.tensor([[0, 1], [1, 0]])], dim=1)
+    other.x = other.x.clone()
+    other.x[0] = 7.0
+    found = []
+    for data in (split.train, other):
+        student = TopicRegression(data.x.shape[1], 2, topics=4, landmarks=8)
+        student.learn(data, taught, seen, seed=0)
+        found.append(student(Features(split.test.x)))
+    assert torch.equal(*found)

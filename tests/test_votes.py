@@ -18,7 +18,7 @@ from purigraph.kernels.known_rows import KnownRows, row_keys
 
 @pytest.fixture(scope="module")
 def anchor(gcn, split: InductiveSplit) -> pg.Anchor:
-    return pg.Anchor(members=1, hidden_channels=8).fit(gcn, split.train, split.validation, epochs=30, folds=2)
+    return pg.Anchor(topics=8, landmarks=16).fit(gcn, split.train, split.validation, folds=2)
 
 
 @pytest.fixture(scope="module")

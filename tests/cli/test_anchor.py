@@ -6,7 +6,7 @@ from pathlib import Path
 from cli.command_runs import SMALL, Workshop, invoke, refused
 from purigraph import anchors
 
-SHORT = ["--set", "folds=2", "--set", "members=1", "--epochs", "20"]
+SHORT = ["--set", "folds=2", "--set", "landmarks=16"]
 
 
 def test_an_anchor_is_fitted_and_used(workshop: Workshop, tmp_path: Path) -> None:

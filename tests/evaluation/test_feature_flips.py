@@ -40,7 +40,7 @@ def test_the_worst_flip_comes_first() -> None:
 def test_an_anchor_can_be_lied_to() -> None:
     split = inductive_split(pg.datasets.load("synthetic-citation"))
     gcn = train("gcn", "vanilla", split, settings={"epochs": 30}).model
-    anchor = pg.Anchor(members=1, hidden_channels=16).fit(gcn, split.train, epochs=30, folds=2).with_margin(0.0)
+    anchor = pg.Anchor(topics=8, landmarks=16).fit(gcn, split.train, folds=2).with_margin(0.0)
     model = pg.protect(gcn, None, anchor=anchor)
     lied = flip_features(model, split.test, 5)
     changed = (lied.x != split.test.x).sum(1)

@@ -91,7 +91,7 @@ def test_models_that_look_at_no_edge_are_proven_not_refused(data: Data) -> None:
 
 def test_what_an_anchor_proves_is_reported(data: Data, gcn: nn.Module) -> None:
     split = inductive_split(data)
-    anchor = pg.Anchor(members=1, hidden_channels=8).fit(gcn, split.train, epochs=30, folds=2, exposed=0.5)
+    anchor = pg.Anchor(topics=8, landmarks=16).fit(gcn, split.train, folds=2, exposed=0.5)
     model = pg.protect(gcn, None, anchor=anchor)
     certified = model.certificate(data).accuracy
     assert certified is not None

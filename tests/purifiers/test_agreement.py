@@ -24,7 +24,7 @@ def split() -> pg.graph.InductiveSplit:
 @pytest.fixture(scope="module")
 def anchor(split: pg.graph.InductiveSplit) -> pg.Anchor:
     gcn = train("gcn", "vanilla", split, settings={"epochs": 30}).model
-    return pg.Anchor(members=1, hidden_channels=16).fit(gcn, split.train, epochs=20, folds=2)
+    return pg.Anchor(topics=8, landmarks=16).fit(gcn, split.train, folds=2)
 
 
 def test_it_is_the_cosine_of_the_answers(anchor: pg.Anchor, split: pg.graph.InductiveSplit) -> None:

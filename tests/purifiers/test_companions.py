@@ -28,7 +28,7 @@ def gcn(split: pg.graph.InductiveSplit) -> torch.nn.Module:
 
 @pytest.fixture(scope="module")
 def anchor(split: pg.graph.InductiveSplit, gcn: torch.nn.Module) -> pg.Anchor:
-    return pg.Anchor(members=1, hidden_channels=16).fit(gcn, split.train, epochs=20, folds=2)
+    return pg.Anchor(topics=8, landmarks=16).fit(gcn, split.train, folds=2)
 
 
 def is_new(split: pg.graph.InductiveSplit, data: Data) -> torch.Tensor:

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
-from purigraph.anchors.distillation import (
-    DistillationSettings,
-    cross_entropy,
-    distil,
-    mean_probabilities,
-    predict_logits,
-    students_logits,
-    untrained_students,
-)
+from purigraph.anchors.distillation import DistillationSettings, cross_entropy, mean_probabilities, predict_logits
 from purigraph.anchors.margin import Harm, smallest_margin
+from purigraph.anchors.students import MLPStudents, Student
+from purigraph.anchors.topic_regression import TopicRegression
 from purigraph.errors import InputError, NotFittedError
 from purigraph.kernels import Features
+from purigraph.memo import Memo
 from purigraph.metrics import gaps
 from purigraph.pretrained import Pretrained, SavedComponents
 from purigraph.progress import progress as show_progress
 from purigraph.settings import setting
 
 # The temperatures that calibration chooses among.
-_TEMPERATURES = torch.logspace(-1, 1, 41, base=2.0).tolist()
+_TEMPERATURES = torch.logspace(-7, 1, 161, base=2.0).tolist()
 
 
 class AnchorFitSettings(DistillationSettings):
@@ -44,12 +39,12 @@ class AnchorFitSettings(DistillationSettings):
 
 
 class Anchor(Pretrained):
-    r"""An ensemble of MLPs on node features, distilled from a classifier's soft predictions; it never sees an edge.
+    r"""A student of a classifier that answers from a node's own features; it never sees an edge that can be edited.
 
-    With the classifier's predictions $t_v$ on the trusted graph, every student minimises
-    $-\sum_v t_v \cdot \log \mathrm{softmax}(g(x_v))$ over the trusted nodes, as GLNN
-    (`Zhang et al. 2022 <https://arxiv.org/abs/2110.08727>`_) does for speed. The answer is the mean of the students'
-    probabilities, at one temperature. No labels are used.
+    It learns the classifier's soft predictions on the trusted graph, without labels. By default it is a
+    `TopicRegression`, which learns from the edges of the trusted graph which words belong together; `student="mlp"` is
+    an ensemble of MLPs, as GLNN (`Zhang et al. 2022 <https://arxiv.org/abs/2110.08727>`_) distils one for speed. The
+    answer is the softmax of its scores, at one temperature.
 
     The anchor is sure of a node if the gap between its two largest probabilities is at least `margin`. There its answer
     stands, whatever happens to the edges; see `Certificate`. Temperature and margin come from cross-fitting: every
@@ -58,7 +53,12 @@ class Anchor(Pretrained):
 
     in_channels: int | None = setting("F, the number of features; None until `fit`.", default=None, ge=1)
     out_channels: int | None = setting("C, the number of classes; None until `fit`.", default=None, ge=1)
-    members: int = setting("The number of students.", default=3, ge=1)
+    student: Literal["topics", "mlp"] = setting("topics, a regression on words and topics, or mlp.", default="topics")
+    topics: int = setting("Topics of the regression; `fit` takes no more than there are features.", default=64, ge=1)
+    landmarks: int = setting(
+        "Landmarks of the regression; `fit` takes no more than a quarter of the nodes.", default=256, ge=1
+    )
+    members: int = setting("The number of MLPs.", default=3, ge=1)
     hidden_channels: int = setting("The width of their hidden layers.", default=64, ge=1)
     num_layers: int = setting("The number of their layers.", default=2, ge=1)
     dropout: float = setting("The dropout rate before every layer.", default=0.5, ge=0, lt=1)
@@ -70,24 +70,22 @@ class Anchor(Pretrained):
         ge=0,
     )
 
-    trial_settings = MappingProxyType({"members": 1, "hidden_channels": 8})
+    trial_settings = MappingProxyType({"topics": 4, "landmarks": 8})
 
     def _build(self) -> None:
-        self.students = nn.ModuleList()
+        self.answering: Student | None = None
+        self._answers: Memo[Tensor] = Memo()
         if self.in_channels is not None and self.out_channels is not None:
-            self.reset(self.in_channels, self.out_channels, seed=0)
+            self.answering = self._untrained(DistillationSettings(), seed=0)
 
-    def reset(self, in_channels: int, out_channels: int, *, seed: int) -> None:
-        """Make the students anew, with random initial values."""
-        self._settings = self._settings.replace(in_channels=in_channels, out_channels=out_channels)
-        self.provenance = None
-        self.students = self._untrained(seed)
-
-    def _untrained(self, seed: int) -> nn.ModuleList:
-        assert self.in_channels is not None  # set by reset
+    def _untrained(self, options: DistillationSettings, *, seed: int) -> Student:
+        assert self.in_channels is not None  # set by fit, or by whoever loads it
         assert self.out_channels is not None
+        if self.student == "topics":
+            sizes = {"topics": self.topics, "landmarks": self.landmarks}
+            return TopicRegression(self.in_channels, self.out_channels, **sizes)
         shape = {"hidden_channels": self.hidden_channels, "num_layers": self.num_layers, "dropout": self.dropout}
-        return untrained_students(self.members, self.in_channels, self.out_channels, seed=seed, **shape)
+        return MLPStudents(self.in_channels, self.out_channels, self.members, options, seed=seed, **shape)
 
     @property
     def is_fitted(self) -> bool:
@@ -121,20 +119,31 @@ class Anchor(Pretrained):
         """
         options = AnchorFitSettings(**settings)
         taught = predict_logits(classifier, trusted).softmax(1)
-        features = Features(trusted.x)
+        features = Features.of(trusted.x)
         fold = torch.randperm(len(taught), generator=torch.Generator().manual_seed(seed)) % options.folds
-        self.reset(trusted.x.shape[1], taught.shape[1], seed=seed)
-        unseen = taught.new_empty(self.members, *taught.shape)
+        self._settings = self._settings.replace(
+            in_channels=trusted.x.shape[1],
+            out_channels=taught.shape[1],
+            topics=min(self.topics, trusted.x.shape[1]),
+            landmarks=max(min(self.landmarks, len(taught) // 4), 1),
+        )
+        self.provenance, self.answering, self._answers = None, None, Memo()
+
+        def learned(seen: Tensor, seed: int) -> Student:
+            student = self._untrained(options, seed=seed).to(trusted.x.device, trusted.x.dtype)
+            student.learn(trusted, taught, seen, seed=seed)
+            return student
+
+        parts = []
         with show_progress("Anchor", options.folds + 1, progress) as report:
             for index in range(options.folds):
-                held_out = (fold == index).to(taught.device)
-                students = self._untrained(seed + 1_000_003 * (index + 1)).to(trusted.x.device, trusted.x.dtype)
-                distil(students, features, taught, ~held_out, options, seed + 1_000_003 * (index + 1))
-                unseen[:, held_out] = students_logits(students, features)[:, held_out]
+                held_out = fold == index
+                parts.append(learned(~held_out, seed + 1_000_003 * (index + 1))(features)[:, held_out])
                 report.update(index + 1)
-            self.students.to(trusted.x.device, trusted.x.dtype)
-            distil(self.students, features, taught, torch.ones_like(fold, dtype=torch.bool), options, seed)
+            self.answering = learned(torch.ones_like(fold, dtype=torch.bool), seed)
             report.update(options.folds + 1)
+        # The parts are in the order of the folds.
+        unseen = torch.cat(parts, dim=1)[:, torch.argsort(torch.argsort(fold, stable=True))]
         temperature = min(_TEMPERATURES, key=lambda value: cross_entropy(mean_probabilities(unseen, value), taught))
         self._settings = self._settings.replace(temperature=temperature)
         own = mean_probabilities(unseen, temperature)
@@ -182,20 +191,38 @@ class Anchor(Pretrained):
 
     def forward(self, x: Tensor | Features) -> Tensor:
         """Return calibrated probabilities (N, C) from features (N, F) alone; always in inference mode."""
-        if not self.students:
+        if self.answering is None:
             raise NotFittedError("This Anchor is not fitted yet: call fit(classifier, trusted), or load one.")
-        features = x if isinstance(x, Features) else Features.of(x)
-        return mean_probabilities(students_logits(self.students, features), self.temperature)
+        if isinstance(x, Features):
+            return self._softened(x)
+        # The edges change far more often than the features do.
+        known = self._answers.get(x, self.temperature)
+        if known is None:
+            known = self._softened(Features.of(x))
+            self._answers.put(x, known, self.temperature)
+        return known
+
+    def _softened(self, features: Features) -> Tensor:
+        assert self.answering is not None  # checked by forward
+        with torch.no_grad():
+            return mean_probabilities(self.answering(features), self.temperature)
+
+    def differentiable(self, x: Tensor) -> Tensor:
+        """Return the same probabilities (N, C) for dense x (N, F), with gradients with respect to it."""
+        if self.answering is None:
+            raise NotFittedError("This Anchor is not fitted yet: call fit(classifier, trusted), or load one.")
+        return mean_probabilities(self.answering.differentiable(x), self.temperature)
 
     def sure(self, probabilities: Tensor) -> Tensor:
         """Return for which nodes, (N,) bool, the anchor's answer stands."""
         return gaps(probabilities) >= self.margin
 
     def with_margin(self, margin: float) -> Anchor:
-        """Return the same anchor with another margin; the members are shared, not copied."""
+        """Return the same anchor with another margin; the student is shared, not copied."""
         other = type(self)(**{**self.settings.values(), "margin": margin, "in_channels": None, "out_channels": None})
         other._settings = self.settings.replace(margin=margin)
-        other.students, other.provenance = self.students, self.provenance
+        other.answering, other.provenance = self.answering, self.provenance
+        other._answers = self._answers
         return other
 
     def summary(self) -> str:

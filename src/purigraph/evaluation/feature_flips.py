@@ -9,7 +9,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.anchored import Anchored
-from purigraph.anchors.distillation import mean_probabilities
 from purigraph.attacks import Model
 from purigraph.attacks.victim import frozen
 from purigraph.errors import InputError
@@ -22,7 +21,7 @@ def flip_features(model: Model, data: Data, flips: int, *, targets: Tensor | Non
     Flipping a feature that is not 0 removes it; flipping one that is 0 gives it the mean of those that are not. With
     the margin $m_v = \max_{c \neq y_v} f_{vc} - f_{v y_v}$ and the change $\delta_{vk}$ of a flip, every step flips for
     every target the feature with the largest $\delta_{vk} \, \partial \sum_u m_u / \partial x_{vk}$. A feature is
-    flipped once at most. Gradients pass the students of an anchor, but not a purifier's judgement of the edges.
+    flipped once at most. Gradients pass an anchor, but not a purifier's judgement of the edges.
 
     Args:
         model: `(x, edge_index, edge_weight) -> logits`.
@@ -64,7 +63,7 @@ def _differentiable(model: Any, x: Tensor, edge_index: Tensor, edge_weight: Tens
         logits: Tensor = model(x, edge_index, edge_weight)
         return logits
     anchor = model.anchor
-    probabilities = mean_probabilities(torch.stack([student(x) for student in anchor.students]), anchor.temperature)
+    probabilities = anchor.differentiable(x)
     smallest = torch.finfo(x.dtype).tiny
     inner = _differentiable(model.model, x, edge_index, edge_weight)
     return torch.where(anchor.sure(probabilities).unsqueeze(1), probabilities.clamp(min=smallest).log(), inner)

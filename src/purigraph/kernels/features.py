@@ -77,6 +77,13 @@ class Features:
             value = value * _keep(value, dropout, generator)
         return cast(Tensor, _SparseLinear.apply(self._pattern, value, weight)) + bias  # type: ignore[no-untyped-call]
 
+    def row_norms(self, scale: Tensor) -> Tensor:
+        """Return the Euclidean norms (N,) of the rows of x, with the columns scaled by `scale` (F,)."""
+        if self._dense is not None:
+            return (self._dense * scale).square().sum(1).sqrt()
+        squares = _multiply(self._pattern, self._value.square(), scale.square().unsqueeze(1))
+        return squares.squeeze(1).sqrt()
+
 
 def _sparse_parts(x: Tensor) -> tuple[Pattern, Tensor]:
     """Return the pattern and the values of a matrix in any layout."""

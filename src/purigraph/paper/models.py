@@ -21,6 +21,7 @@ from purigraph.paper.specs import AnchorSpec, ClassifierSpec, DefenceSpec, Purif
 from purigraph.protection import protect
 from purigraph.purifiers import Purifier
 from purigraph.runs import Context, footprint, protocols
+from purigraph.training.to_answers import answers_for_purifiers
 
 
 @lru_cache(maxsize=4)
@@ -222,11 +223,13 @@ def _answers(classifier_spec: ClassifierSpec, classifier: nn.Module, scene: Scen
 
     def make(folder: Path, checkpoint: Path) -> Mapping[str, Any]:
         with footprint() as cost:
-            anchor = Anchor().fit(classifier, scene.split.train, seed=scene.seed, progress=scene.context.progress)
+            options: dict[str, Any] = {"seed": scene.seed, "progress": scene.context.progress}
+            anchor = answers_for_purifiers().fit(classifier, scene.split.train, **options)
         anchor.save_pretrained(folder / "model")
         return {"seconds": cost.seconds}
 
-    place = scene.context.store.artefact("models", scene.subject(answers=classifier_spec, anchor=AnchorSpec()))
+    spec = AnchorSpec(settings=answers_for_purifiers().settings.to_json())
+    place = scene.context.store.artefact("models", scene.subject(answers=classifier_spec, anchor=spec))
     record = place.made(make)
     return Anchor.from_pretrained(place.folder / "model"), record["seconds"]
 

@@ -15,6 +15,15 @@ from purigraph.purifiers import Purifier
 P = TypeVar("P", bound=Purifier)
 
 
+def answers_for_purifiers() -> Anchor:
+    """Return the anchor whose answers purifiers compare, to be fitted.
+
+    On validation nodes of Cora, MLPs cost a purified GCN a point of clean accuracy less than the regression that other
+    anchors are by default, which holds one to three points more under attack.
+    """
+    return Anchor(student="mlp")
+
+
 def fit_to_answers(
     purifier: P,
     data: Data,
@@ -44,6 +53,6 @@ def fit_to_answers(
     if not purifier.learns_from_answers:
         raise InputError(f"{type(purifier).__name__} learns from no answers: call its fit(data).")
     purifier.fit_settings_class(**settings)  # a typing error should not cost a distillation
-    answers = Anchor().fit(classifier, data, seed=seed, progress=progress)
+    answers = answers_for_purifiers().fit(classifier, data, seed=seed, progress=progress)
     options: dict[str, Any] = {"seed": seed, "checkpoint": checkpoint, "progress": progress, **settings}
     return purifier.fit(data, validation=validation, answers=answers, **options)

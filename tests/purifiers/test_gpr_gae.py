@@ -13,12 +13,13 @@ import purigraph as pg
 from helpers import communities, random_pair_graph
 from purigraph import checkpoints
 from purigraph.errors import InputError, ModelFileError, NotFittedError
-from purigraph.graph import as_pair_graph
+from purigraph.graph import PairGraph, as_pair_graph
+from purigraph.graph.injection import inject
 from purigraph.kernels.reference import reference_step
 from purigraph.metrics import ranking_scores
 from purigraph.purifiers.gpr_gae.fit_settings import FitOptions, FitSettings
 from purigraph.purifiers.gpr_gae.links import LinkMap
-from purigraph.purifiers.gpr_gae.perturb import inject, perturb
+from purigraph.purifiers.gpr_gae.perturb import perturb
 from purigraph.purifiers.gpr_gae.training import Training
 
 
@@ -35,6 +36,31 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 
 
 # --- perturbed graphs -------------------------------------------------------------------------------------------------
+
+
+def test_an_adversary_injects_the_pairs_that_it_scores_highest() -> None:
+    graph = as_pair_graph(communities())
+    seen: list[PairGraph] = []
+
+    def scores(pairs: PairGraph) -> torch.Tensor:
+        seen.append(pairs)
+        return -pairs.codes.double()
+
+    perturbed = perturb(graph, 1.0, 0.0, 1.0, torch.Generator().manual_seed(0), (0.5, scores))
+    (pool,) = seen
+    hard = round(0.5 * graph.num_pairs)
+    assert pool.num_pairs == 10 * hard
+    injected = perturbed.graph.codes[~perturbed.is_original]
+    assert torch.isin(pool.codes[:hard], injected).all()
+    assert graph.num_pairs - 0.1 * hard < len(injected) <= graph.num_pairs, "few random ones are among them"
+    assert not torch.isin(injected, graph.codes).any()
+
+
+def test_adversarial_training_learns_and_is_repeatable() -> None:
+    data, make = communities(), pg.GPRGAE(hops=2, node_channels=8, edge_channels=8)
+    found = [make.fit(data, epochs=15, seed=1, adversarial=share)(data).edge_weight for share in (0.5, 0.5, 0.0)]
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
 
 
 @pytest.mark.parametrize(("p", "q", "eta"), [(1.5, 0.2, 3.0), (0.5, 0.5, 1.0), (2.0, 0.0, 2.0)])

@@ -30,7 +30,7 @@ from purigraph.metrics import ranking_scores
 from purigraph.purifiers import GPRGAE
 from purigraph.purifiers.gpr_gae import FitReport, FitSettings
 from purigraph.purifiers.gpr_gae.perturb import perturb
-from purigraph.purifiers.gpr_gae.training import training_loss
+from purigraph.purifiers.gpr_gae.training import adversary_of, training_loss
 
 CURVE = "curve.json"
 _VALIDATION = 1 << 40  # "epochs" from here on are the validation sets
@@ -242,9 +242,11 @@ class DistributedTraining:
         if graph.num_pairs == 0 or wanted == 0:
             return None
         injection = min(settings.injection, num_non_edges(graph) / graph.num_pairs)
-        perturbed = perturb(graph, injection, settings.masking, settings.reweighting, generator)
+        features = Features(subgraph.x)
+        adversary = adversary_of(self.links, features, graph, settings.adversarial)
+        perturbed = perturb(graph, injection, settings.masking, settings.reweighting, generator, adversary)
         whole = settings.replace(batch_ratio=None)
-        return training_loss(self.links.trainable(), Features(subgraph.x), perturbed, whole, self._dropout, generator)
+        return training_loss(self.links.trainable(), features, perturbed, whole, self._dropout, generator)
 
     def _all_reduce(self, total: Tensor, count: int) -> float:
         """Average the gradients over all subgraphs of all ranks, in place, and return their mean loss."""

@@ -28,7 +28,11 @@ class PerturbedGraph:
 
 def inject(graph: PairGraph, count: int, generator: torch.Generator, touching: Tensor | None = None) -> PerturbedGraph:
     """Add `count` edges of weight 1, drawn uniformly from the non-edges (see `sample_non_edges`)."""
-    injected = sample_non_edges(graph, count, generator, touching)
+    return inject_pairs(graph, sample_non_edges(graph, count, generator, touching))
+
+
+def inject_pairs(graph: PairGraph, injected: Tensor) -> PerturbedGraph:
+    """Add edges of weight 1, by the ascending codes of non-edges."""
     codes, at_original, _ = pair_codes.merge(graph.codes, injected)
     weight = graph.weight.new_ones(len(codes))
     weight[at_original] = graph.weight

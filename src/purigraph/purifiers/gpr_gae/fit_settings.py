@@ -15,6 +15,12 @@ class FitSettings(Settings):
 
     epochs: int = setting("The number of epochs.", default=2000, ge=1)
     injection: float = setting("[p] The number of injected edges per edge, both undirected.", default=1.5, gt=0)
+    adversarial: float = setting(
+        "The share of injected edges that the model itself scores highest among ten times as many random ones.",
+        default=0.0,
+        ge=0,
+        le=1,
+    )
     masking: float = setting("[q] The share of masked edges.", default=0.2, ge=0, lt=1)
     reweighting: float = setting("[eta] Weights are sampled from [1/eta, 1]; 1 disables it.", default=3.0, ge=1)
     symmetry: float = setting("[delta] The weight of the symmetry loss.", default=0.2, ge=0)
@@ -44,6 +50,7 @@ class FitOptions(TypedDict, total=False):
 
     epochs: int
     injection: float
+    adversarial: float
     masking: float
     reweighting: float
     symmetry: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,7 +134,9 @@ class Training:
     def epoch(self) -> float:
         """Train on one perturbed graph, validate if due, and return the loss."""
         settings, task = self.settings, self.task
-        perturbed = perturb(task.graph, settings.injection, settings.masking, settings.reweighting, self.generator)
+        sizes = settings.injection, settings.masking, settings.reweighting
+        adversary = adversary_of(self.links, task.features, task.graph, settings.adversarial)
+        perturbed = perturb(task.graph, *sizes, self.generator, adversary)
         loss = training_loss(self.links.trainable(), task.features, perturbed, settings, self.dropout, self.generator)
         value = float(loss.detach())
         if not math.isfinite(value):
@@ -193,6 +195,19 @@ class Training:
         expected = {name: Entry.like(one) for name, one in state.tensors.items() if not name.startswith("optimizer/")}
         checks = {name: is_count if isinstance(value, int) else is_number for name, value in state.values.items()}
         return Layout(expected, checks, adam_entries(self.optimizer))
+
+
+def adversary_of(
+    links: LinkModel, features: Features, graph: PairGraph, share: float
+) -> tuple[float, Callable[[PairGraph], Tensor]] | None:
+    """Return who injects the pairs that the model itself takes for edges of the graph; see `perturb`."""
+
+    @torch.no_grad()
+    def scores(pairs: PairGraph) -> Tensor:
+        frozen = links.frozen()
+        return frozen.logits(frozen.embed(features), graph, pairs).mean(0)
+
+    return (share, scores) if share > 0 else None
 
 
 def training_loss(

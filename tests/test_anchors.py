@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 import purigraph as pg
 from helpers import communities
 from purigraph import anchors, attacks
+from purigraph.anchors.anchor import _agrees_more
 from purigraph.anchors.distillation import mean_probabilities, students_logits, untrained_students
 from purigraph.anchors.margin import Harm, smallest_margin
 from purigraph.anchors.topic_regression import TopicRegression, _Regression
@@ -29,7 +30,7 @@ SHORT = {"epochs": 30, "folds": 2}
 
 
 STUDENTS = {
-    "topics": {"topics": 8, "landmarks": 16},
+    "topics": {"student": "topics", "topics": 8, "landmarks": 16},
     "mlp": {"student": "mlp", "members": 2, "hidden_channels": 8},
 }
 
@@ -325,3 +326,23 @@ def test_edges_at_held_out_nodes_are_not_read(split) -> None:
         student.learn(data, taught, seen, seed=0)
         found.append(student(Features(split.test.x)))
     assert torch.equal(*found)
+
+
+def test_mlps_answer_where_topics_say_little(gcn, split, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TopicRegression, "learn", lambda *args, **settings: None)  # so that it knows nothing
+    anchor = pg.Anchor(members=1).fit(gcn, split.train, **SHORT)
+    assert anchor.student == "mlp"
+    assert pg.Anchor(**STUDENTS["topics"]).fit(gcn, split.train, **SHORT).student == "topics", "as it was asked for"
+
+
+def test_more_often_right_means_by_two_standard_errors() -> None:
+    wanted = torch.zeros(100, dtype=torch.int64)
+    other = (torch.arange(100) < 10).long()
+    assert _agrees_more(wanted, other, wanted)
+    assert not _agrees_more(other, wanted, wanted)
+    assert not _agrees_more(wanted, (torch.arange(100) < 3).long(), wanted)
+    assert not _agrees_more(wanted, wanted, wanted)
+
+
+def test_topics_answer_where_they_do_as_well(gcn, split) -> None:
+    assert pg.Anchor().fit(gcn, split.train, **SHORT).student == "topics"

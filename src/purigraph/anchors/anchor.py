@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -41,9 +42,9 @@ class AnchorFitSettings(DistillationSettings):
 class Anchor(Pretrained):
     r"""A student of a classifier that answers from a node's own features; it never sees an edge that can be edited.
 
-    It learns the classifier's soft predictions on the trusted graph, without labels. By default it is a
-    `TopicRegression`, which learns from the edges of the trusted graph which words belong together; `student="mlp"` is
-    an ensemble of MLPs, as GLNN (`Zhang et al. 2022 <https://arxiv.org/abs/2110.08727>`_) distils one for speed. The
+    It learns the classifier's soft predictions on the trusted graph, without labels. It is a `TopicRegression`, which
+    learns from the edges of the trusted graph which words belong together, or, where neighbours are not alike, an
+    ensemble of MLPs, as GLNN (`Zhang et al. 2022 <https://arxiv.org/abs/2110.08727>`_) distils one for speed. The
     answer is the softmax of its scores, at one temperature.
 
     The anchor is sure of a node if the gap between its two largest probabilities is at least `margin`. There its answer
@@ -53,7 +54,11 @@ class Anchor(Pretrained):
 
     in_channels: int | None = setting("F, the number of features; None until `fit`.", default=None, ge=1)
     out_channels: int | None = setting("C, the number of classes; None until `fit`.", default=None, ge=1)
-    student: Literal["topics", "mlp"] = setting("topics, a regression on words and topics, or mlp.", default="topics")
+    student: Literal["auto", "topics", "mlp"] = setting(
+        "topics, a regression on words and topics, or mlp; auto is replaced by `fit`: topics, unless MLPs agree with "
+        "the classifier significantly more often at nodes that neither has seen.",
+        default="auto",
+    )
     topics: int = setting("Topics of the regression; `fit` takes no more than there are features.", default=64, ge=1)
     landmarks: int = setting(
         "Landmarks of the regression; `fit` takes no more than a quarter of the nodes.", default=256, ge=1
@@ -76,12 +81,12 @@ class Anchor(Pretrained):
         self.answering: Student | None = None
         self._answers: Memo[Tensor] = Memo()
         if self.in_channels is not None and self.out_channels is not None:
-            self.answering = self._untrained(DistillationSettings(), seed=0)
+            self.answering = self._untrained(self.student, DistillationSettings(), seed=0)
 
-    def _untrained(self, options: DistillationSettings, *, seed: int) -> Student:
+    def _untrained(self, kind: str, options: DistillationSettings, *, seed: int) -> Student:
         assert self.in_channels is not None  # set by fit, or by whoever loads it
         assert self.out_channels is not None
-        if self.student == "topics":
+        if kind != "mlp":
             sizes = {"topics": self.topics, "landmarks": self.landmarks}
             return TopicRegression(self.in_channels, self.out_channels, **sizes)
         shape = {"hidden_channels": self.hidden_channels, "num_layers": self.num_layers, "dropout": self.dropout}
@@ -129,11 +134,16 @@ class Anchor(Pretrained):
         )
         self.provenance, self.answering, self._answers = None, None, Memo()
 
-        def learned(seen: Tensor, seed: int) -> Student:
-            student = self._untrained(options, seed=seed).to(trusted.x.device, trusted.x.dtype)
+        def learned(seen: Tensor, seed: int, kind: str | None = None) -> Student:
+            student = self._untrained(kind or self.student, options, seed=seed).to(trusted.x.device, trusted.x.dtype)
             student.learn(trusted, taught, seen, seed=seed)
             return student
 
+        if self.student == "auto":
+            by_kind = [learned(fold != 0, seed, kind)(features)[:, fold == 0] for kind in ("topics", "mlp")]
+            topics, mlp = (mean_probabilities(scores).argmax(1) for scores in by_kind)
+            chosen = "mlp" if _agrees_more(mlp, topics, taught[fold == 0].argmax(1)) else "topics"
+            self._settings = self._settings.replace(student=chosen)
         parts = []
         with show_progress("Anchor", options.folds + 1, progress) as report:
             for index in range(options.folds):
@@ -236,6 +246,12 @@ class Anchor(Pretrained):
             f"Distilled from {record.get('trusted_nodes', 0)} nodes; on nodes that it has not seen it agrees with the "
             f"classifier in {100 * record.get('agreement', float('nan')):.1f} %. Margin {self.margin:.3g}{cost}."
         )
+
+
+def _agrees_more(first: Tensor, second: Tensor, wanted: Tensor) -> bool:
+    """Return whether answers (M,) are those wanted more often than others are, by more than two standard errors."""
+    difference = (first == wanted).double() - (second == wanted).double()
+    return float(difference.mean()) > 2 * float(difference.std(unbiased=False)) / math.sqrt(max(len(wanted), 1))
 
 
 registry: SavedComponents[Anchor] = SavedComponents("anchor", "purigraph.anchors")

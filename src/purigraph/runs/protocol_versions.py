@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from purigraph.registry import canonical
 
 #: Versions above 1, by the component's name and, for what has no name, by its package.
-VERSIONS: Mapping[str, int] = {"agreement": 2, "anchor": 3}
+VERSIONS: Mapping[str, int] = {"agreement": 2, "anchor": 4}
 
 
 def protocols(components: Iterable[str]) -> dict[str, int]:

@@ -346,3 +346,26 @@ def test_more_often_right_means_by_two_standard_errors() -> None:
 
 def test_topics_answer_where_they_do_as_well(gcn, split) -> None:
     assert pg.Anchor().fit(gcn, split.train, **SHORT).student == "topics"
+
+
+class _FirstColumns(torch.nn.Module):
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_weight: torch.Tensor | None = None) -> Any:
+        return 5 * x[:, :2]
+
+
+@pytest.mark.parametrize("case", ["no edges", "weights of 0", "no words", "few nodes", "few words", "signed"])
+def test_any_trusted_graph_will_do(case: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    shape = {"few nodes": (3, 200), "few words": (50, 2)}.get(case, (60, 200))
+    x = (torch.rand(shape, generator=generator) < 0.1).float()
+    x = {"no words": torch.zeros(shape), "signed": torch.randn(shape, generator=generator)}.get(case, x)
+    edges = torch.randint(shape[0], (2, 0 if case == "no edges" else 100), generator=generator)
+    data = Data(x=x, edge_index=edges, edge_weight=torch.full((edges.shape[1],), float(case != "weights of 0")))
+    anchor = pg.Anchor(student="topics").fit(_FirstColumns(), data)
+    torch.testing.assert_close(anchor(x).sum(1), torch.ones(shape[0]))
+
+
+def test_a_single_node_can_not_be_held_out() -> None:
+    lonely = Data(x=torch.ones(1, 3), edge_index=torch.empty(2, 0, dtype=torch.int64))
+    with pytest.raises(InputError, match="fewer than 2 nodes"):
+        pg.Anchor().fit(_FirstColumns(), lonely)

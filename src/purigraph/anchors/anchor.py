@@ -124,6 +124,8 @@ class Anchor(Pretrained):
         """
         options = AnchorFitSettings(**settings)
         taught = predict_logits(classifier, trusted).softmax(1)
+        if len(taught) < 2:
+            raise InputError("trusted has fewer than 2 nodes: an anchor holds some out to see how sure it can be.")
         features = Features.of(trusted.x)
         fold = torch.randperm(len(taught), generator=torch.Generator().manual_seed(seed)) % options.folds
         self._settings = self._settings.replace(

@@ -51,8 +51,8 @@ class Harm:
     r"""How much more likely the classifier is right than the anchor, by the anchor's gap: $h(g) = c\,(1 - g)^3$.
 
     An anchor that is sure does no harm, and one that is undecided does most. The power was chosen on the validation
-    nodes of ten splits of Cora with three classifiers, 4,200 answers in all: 3 has the least squared error there (746.2;
-    2 and 4 have 747.8 and 747.9). Its size c depends on the graph and the classifier and is fitted.
+    nodes of ten splits of Cora with three classifiers, 4,200 answers in all: 3 has the least squared error there
+    (746.2; 2 and 4 have 747.8 and 747.9). Its size c depends on the graph and the classifier and is fitted.
 
     Attributes:
         at_no_gap: c.

@@ -70,7 +70,7 @@ class Topics:
         having = np.bincount(graph.x.indices[graph.x.data != 0], minlength=num_words)
         topics = cls(np.log((1 + num_nodes) / (1 + having)) + 1, np.zeros((num_words, count)), np.zeros((0, count)))
         words = topics.words(graph.x)
-        topics.basis = _shared_by_neighbours(words, _neighbour_mean(graph.adjacency), count)
+        topics.basis = _shared(words, _neighbour_mean(graph.adjacency), count)
         topics.landmarks = _centres(topics.of(words), landmarks, generator)
         return topics
 
@@ -95,9 +95,17 @@ def _neighbour_mean(adjacency: Any) -> Any:
     return sparse.diags_array(1 / np.where(degree > 0, degree, 1)) @ adjacency
 
 
-def _shared_by_neighbours(words: Any, mean: Any, count: int) -> Array:
-    """Return (F, k) leading eigenvectors of A^T (P + P^2) A / 2, made symmetric, times roots of their eigenvalues."""
+def _shared(words: Any, mean: Any, count: int) -> Array:
+    """Return (F, k) leading eigenvectors of A^T (P + P^2) A / 2, made symmetric, times roots of their eigenvalues.
+
+    Where no neighbours have words, as in a graph without edges, those of A^T A.
+    """
+    from scipy import sparse
     from scipy.sparse.linalg import LinearOperator, eigsh
+
+    how_many = abs(words).sum(axis=1)
+    if not (how_many @ (mean @ how_many)).any():
+        mean = sparse.eye_array(len(how_many), format="csr")
 
     def product(vector: Array) -> Array:
         own = words @ vector
@@ -107,6 +115,8 @@ def _shared_by_neighbours(words: Any, mean: Any, count: int) -> Array:
         return found
 
     size = words.shape[1]
+    if words.count_nonzero() == 0:
+        return np.zeros((size, count))
     if 2 * count >= size:  # too few words for an iterative method
         whole = product(np.eye(size))
         values, vectors = np.linalg.eigh((whole + whole.T) / 2)

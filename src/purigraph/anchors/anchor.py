@@ -23,6 +23,8 @@ from purigraph.pretrained import Pretrained, SavedComponents
 from purigraph.progress import progress as show_progress
 from purigraph.settings import setting
 
+# How many nodes, if there are as many, tell which student is the better one.
+_ENOUGH_NODES = 1000
 # The temperatures that calibration chooses among.
 _TEMPERATURES = torch.logspace(-7, 1, 161, base=2.0).tolist()
 
@@ -142,10 +144,16 @@ class Anchor(Pretrained):
             return student
 
         if self.student == "auto":
-            by_kind = [learned(fold != 0, seed, kind)(features)[:, fold == 0] for kind in ("topics", "mlp")]
-            topics, mlp = (mean_probabilities(scores).argmax(1) for scores in by_kind)
-            chosen = "mlp" if _agrees_more(mlp, topics, taught[fold == 0].argmax(1)) else "topics"
-            self._settings = self._settings.replace(student=chosen)
+            # As many folds as it takes to compare enough nodes.
+            compared = fold < math.ceil(_ENOUGH_NODES * options.folds / len(taught))
+            answers = {"topics": taught.argmax(1), "mlp": taught.argmax(1)}
+            for index in fold[compared].unique().tolist():
+                for kind, answer in answers.items():
+                    scores = learned(fold != index, seed, kind)(features)[:, fold == index]
+                    answer[fold == index] = mean_probabilities(scores).argmax(1)
+            wanted = taught.argmax(1)[compared]
+            better = _agrees_more(answers["mlp"][compared], answers["topics"][compared], wanted)
+            self._settings = self._settings.replace(student="mlp" if better else "topics")
         parts = []
         with show_progress("Anchor", options.folds + 1, progress) as report:
             for index in range(options.folds):

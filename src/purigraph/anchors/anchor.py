@@ -172,6 +172,7 @@ class Anchor(Pretrained):
         self.provenance = {
             "settings": options.to_json(),
             "seed": seed,
+            "student": self.student,
             "agreement": float((own.argmax(1) == taught.argmax(1)).double().mean()),
             "trusted_nodes": len(taught),
             **estimate,

@@ -145,14 +145,14 @@ class Anchor(Pretrained):
 
         if self.student == "auto":
             # As many folds as it takes to compare enough nodes.
-            compared = fold < math.ceil(_ENOUGH_NODES * options.folds / len(taught))
-            answers = {"topics": taught.argmax(1), "mlp": taught.argmax(1)}
-            for index in fold[compared].unique().tolist():
-                for kind, answer in answers.items():
-                    scores = learned(fold != index, seed, kind)(features)[:, fold == index]
-                    answer[fold == index] = mean_probabilities(scores).argmax(1)
-            wanted = taught.argmax(1)[compared]
-            better = _agrees_more(answers["mlp"][compared], answers["topics"][compared], wanted)
+            compared = range(min(math.ceil(_ENOUGH_NODES * options.folds / len(taught)), options.folds))
+
+            def unseen_answers(kind: str) -> Tensor:
+                scores = [learned(fold != index, seed, kind)(features)[:, fold == index] for index in compared]
+                return mean_probabilities(torch.cat(scores, dim=1)).argmax(1)
+
+            wanted = torch.cat([taught[fold == index].argmax(1) for index in compared])
+            better = _agrees_more(unseen_answers("mlp"), unseen_answers("topics"), wanted)
             self._settings = self._settings.replace(student="mlp" if better else "topics")
         parts = []
         with show_progress("Anchor", options.folds + 1, progress) as report:

@@ -15,7 +15,7 @@ from purigraph.anchors.students import Student
 from purigraph.anchors.topics import Array, Topics, WordGraph
 from purigraph.kernels import Features
 
-# Chosen on the validation nodes of Cora; the other graphs were looked at afterwards.
+# Chosen on the validation nodes of Cora, with a look at those of Citeseer and Chameleon.
 _SHARPNESS = 6.0
 _BALANCE = 5.0
 # The ridges that `learn` chooses among: answers that follow the words closely want little, noisy ones want much.

@@ -84,6 +84,8 @@ def test_features_products(layout: str) -> None:
     assert features.is_sparse
     weight, bias = randn(40, 4), randn(4)
     assert torch.allclose(features.linear(weight, bias), x @ weight + bias)
+    assert torch.allclose(features.times(weight.detach()), x @ weight)
+    assert torch.allclose(features.row_norms(weight[:, 0].detach()), (x * weight[:, 0]).norm(dim=1))
     assert gradcheck(features.linear, (weight, bias))
 
 

@@ -435,6 +435,11 @@ def test_training_to_lose_edges_shows_other_remains_in_every_epoch(split):
         assert {tuple(edge) for edge in edges.flip(0).t().tolist()} <= whole
     again = train(make, "edge-loss", split, settings=settings, seed=1)
     assert same(result.model, again.model)
+    train(make, "edge-loss", split, settings={**settings, "added": 0.5}, seed=1)
+    for edges, lost in zip(watched[-1].shown, second.shown, strict=True):
+        found = {tuple(edge) for edge in edges.t().tolist()}
+        assert {tuple(edge) for edge in lost.t().tolist()} <= found
+        assert len(found - whole) == 2 * round(0.5 * len(whole) / 2)  # both directions of non-edges
     nothing = train("gcn", "edge-loss", split, settings={"epochs": 3, "isolated": 1.0}, seed=1)
     with torch.no_grad():
         logits = nothing.model(split.test.x, split.test.edge_index)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -147,11 +147,16 @@ def trained_classifier(
         raise InputError(f"The classifier {spec.name} is trained on purified graphs, but there is no purifier.")
 
     def make(folder: Path, checkpoint: Path) -> Mapping[str, Any]:
+        split, before = scene.split, 0.0
+        if spec.teacher is not None:
+            teacher, its_record = trained_classifier(spec.teacher, scene)
+            before = its_record.get("seconds", 0.0)
+            split = replace(split, train=training.pseudo_label(teacher, split.train))
         with footprint() as cost:
             result = training.train(
                 spec.name,
                 spec.regime,
-                scene.split,
+                split,
                 hyper=spec.hyper,
                 settings=spec.training,
                 purifier=purifier,
@@ -160,7 +165,8 @@ def trained_classifier(
                 progress=scene.context.progress,
             )
         cast(Any, result.model).save_pretrained(folder / "model")
-        seconds = max(cost.seconds, result.seconds)  # the latter knows of the time before an interruption
+        # The result knows of the time before an interruption.
+        seconds = before + max(cost.seconds, result.seconds)
         return {"seconds": seconds, "megabytes": cost.megabytes, "training": result.record()}
 
     place = scene.context.store.artefact("models", scene.subject(classifier=spec, through=purifier_spec))
@@ -199,7 +205,7 @@ def fitted_purifier(
         if attacked is not None:
             model, _ = trained_classifier(attacked, scene)
             if kind.learns_from_answers:
-                options["answers"], before = _answers(attacked, model, scene)
+                options["answers"], before = _answers(spec, attacked, model, scene)
         with footprint() as cost:
             if attacked is not None and kind.learns_from_attacks:
                 training.fit_against_attacks(purifier, scene.split, classifier=model, **options, **spec.fit)
@@ -218,17 +224,22 @@ def fitted_purifier(
     return purifier.with_settings(**spec.afterwards) if spec.afterwards else purifier, record
 
 
-def _answers(classifier_spec: ClassifierSpec, classifier: nn.Module, scene: Scene) -> tuple[Anchor, float]:
-    """Return an anchor of a classifier for purifiers that compare answers, and the seconds that it took."""
+def _answers(
+    purifier: PurifierSpec, classifier_spec: ClassifierSpec, classifier: nn.Module, scene: Scene
+) -> tuple[Anchor, float]:
+    """Return an anchor of a classifier for a purifier that compares answers, and the seconds that it took."""
+
+    def untrained() -> Anchor:
+        return Anchor(**purifier.answers) if purifier.answers else answers_for_purifiers()
 
     def make(folder: Path, checkpoint: Path) -> Mapping[str, Any]:
         with footprint() as cost:
             options: dict[str, Any] = {"seed": scene.seed, "progress": scene.context.progress}
-            anchor = answers_for_purifiers().fit(classifier, scene.split.train, **options)
+            anchor = untrained().fit(classifier, scene.split.train, **options)
         anchor.save_pretrained(folder / "model")
         return {"seconds": cost.seconds}
 
-    spec = AnchorSpec(settings=answers_for_purifiers().settings.to_json())
+    spec = AnchorSpec(settings=untrained().settings.to_json())
     place = scene.context.store.artefact("models", scene.subject(answers=classifier_spec, anchor=spec))
     record = place.made(make)
     return Anchor.from_pretrained(place.folder / "model"), record["seconds"]

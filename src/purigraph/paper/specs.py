@@ -54,6 +54,8 @@ class ClassifierSpec(Named):
         regime: One of `purigraph.training.names()`.
         hyper: Its hyper-parameters. Those of the paper on the dataset are added.
         training: The settings of the training.
+        teacher: Another classifier, whose answers label the unlabelled training nodes. Default: none, or, in regimes
+            that need labels, a first classifier of the same kind.
         purified: Train it on the graphs as the purifier of the same row leaves them, as DeepRobust does.
         seed: The seed of its training, if it is not that of the split.
     """
@@ -61,6 +63,7 @@ class ClassifierSpec(Named):
     regime: str = "vanilla"
     hyper: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
+    teacher: ClassifierSpec | None = None
     purified: bool = False
     seed: int | None = None
 
@@ -70,8 +73,10 @@ class ClassifierSpec(Named):
         return "/" in self.name
 
     def components(self) -> Iterator[str]:
-        """Yield the classifier, its regime and the trainer."""
+        """Yield the classifier, its regime and the trainer; those of its teacher too."""
         yield from (self.name, f"regime {self.regime}", "training")
+        if self.teacher is not None:
+            yield from self.teacher.components()
 
     def resolved(self, profile: Profile, dataset: str) -> ClassifierSpec:
         """Return it with the hyper-parameters of the dataset and the lengths of the profile; everything is checked."""
@@ -93,7 +98,9 @@ class ClassifierSpec(Named):
             settings |= {"clean_epochs": 1, "epochs": 2, "validate_every": 1}
             settings["attack"] = {**settings["attack"], "epochs": 2, "block_size": 1000}
         regime.settings(**settings)
-        return self.model_copy(update={"name": canonical(self.name), "hyper": hyper, "training": settings})
+        teacher = None if self.teacher is None else self.teacher.resolved(profile, dataset)
+        found = {"name": canonical(self.name), "hyper": hyper, "training": settings, "teacher": teacher}
+        return self.model_copy(update=found)
 
 
 class PurifierSpec(Named):
@@ -104,6 +111,8 @@ class PurifierSpec(Named):
         preset: One of its presets (`Purifier.presets`), which `settings` and `fit` add to.
         settings: Its settings.
         fit: The settings of `fit`.
+        answers: For a purifier that compares answers, the settings of the anchor that gives them. Default: those of
+            `purigraph.training.answers_for_purifiers`.
         afterwards: Settings that are changed after it was fitted (`with_settings`): variants share one training.
         then: Another purifier, which goes on with what this one leaves.
     """
@@ -111,6 +120,7 @@ class PurifierSpec(Named):
     preset: str | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
     fit: dict[str, Any] = Field(default_factory=dict)
+    answers: dict[str, Any] = Field(default_factory=dict)
     afterwards: dict[str, Any] = Field(default_factory=dict)
     then: PurifierSpec | None = None
 
@@ -130,6 +140,7 @@ class PurifierSpec(Named):
     def resolved(self, profile: Profile, dataset: str) -> PurifierSpec:
         """Return it with the lengths of the profile; everything is checked."""
         from purigraph import purifiers
+        from purigraph.anchors import Anchor
 
         then = None if self.then is None else self.then.resolved(profile, dataset)
         if self.is_trained:
@@ -151,6 +162,9 @@ class PurifierSpec(Named):
             fit["attack_pairs"] = 3000
         kind(**{**settings, **self.afterwards})
         kind.fit_settings_class(**fit)
+        if self.answers and not kind.learns_from_answers:
+            raise InputError(f"{self.name} compares no answers: leave out `answers`.")
+        Anchor(**self.answers)
         # The preset is named no more: what is hashed is what it says today.
         found = {"name": canonical(self.name), "preset": None, "settings": settings, "fit": fit, "then": then}
         return self.model_copy(update=found)

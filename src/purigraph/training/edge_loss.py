@@ -9,6 +9,8 @@ import torch
 from torch_geometric.data import Data
 
 from purigraph.graph import as_pair_graph
+from purigraph.graph.injection import inject_pairs
+from purigraph.graph.sampling import num_non_edges, sample_non_edges
 from purigraph.training.run import GraphOfEpoch, TrainingResult
 from purigraph.training.self_training import SECOND_MODEL, first_labels
 from purigraph.training.settings import EdgeLossSettings, TrainingSettings
@@ -23,8 +25,9 @@ def edge_loss(task: Task) -> TrainingResult:
     An attacker who can afford it deletes all edges of the nodes that need them, and what is left of a defence that
     reweights edges is the accuracy without edges. So that one is trained too: in every epoch a share of the nodes loses
     all edges, and a share of the other edges is missing, as in
-    `DropEdge <https://arxiv.org/abs/1907.10903>`_ (Rong et al. 2020). The labels are those of self-training. The best
-    epoch is chosen on a validation graph that has lost as much, always in the same places.
+    `DropEdge <https://arxiv.org/abs/1907.10903>`_ (Rong et al. 2020). With `added`, there are edges between random
+    nodes too, as a purifier lets some false edges pass. The labels are those of self-training. The best epoch is chosen
+    on a validation graph that has lost as much, always in the same places, and gained nothing.
 
     Args:
         task: The task, with `EdgeLossSettings`.
@@ -33,7 +36,7 @@ def edge_loss(task: Task) -> TrainingResult:
     assert isinstance(settings, EdgeLossSettings)  # ensured by `Regime.settings`
     shared = TrainingSettings(**{name: getattr(settings, name) for name in TrainingSettings.model_fields})
     labelled, seconds = first_labels(replace(task, settings=shared))
-    validation = _losing(task.validation, settings, 2 * task.seed + 1)(0)
+    validation = _losing(task.validation, settings.replace(added=0.0), 2 * task.seed + 1)(0)
     result = replace(task, train=labelled).fit(
         task.build(task.seed + SECOND_MODEL),
         "edge-loss",
@@ -45,6 +48,7 @@ def edge_loss(task: Task) -> TrainingResult:
 
 def _losing(data: Data, settings: EdgeLossSettings, stream: int) -> GraphOfEpoch:
     graph = as_pair_graph(data)
+    gained = min(round(settings.added * graph.num_pairs), num_non_edges(graph))
 
     def lose(epoch: int) -> Data:
         # Every epoch has its own seed, so a resumed run loses the same edges.
@@ -53,6 +57,8 @@ def _losing(data: Data, settings: EdgeLossSettings, stream: int) -> GraphOfEpoch
         missing = torch.rand(graph.num_pairs, generator=generator) < settings.dropped
         kept = ~(missing.to(graph.device) | isolated.to(graph.device)[graph.pairs].any(0))
         left = graph.keeping(kept)
+        if gained:
+            left = inject_pairs(left, sample_non_edges(graph, gained, generator)).graph
         lost = copy.copy(data)
         lost.edge_index, weight = left.edge_index()
         if "edge_weight" in data:

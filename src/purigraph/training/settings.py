@@ -58,6 +58,9 @@ class EdgeLossSettings(TrainingSettings):
 
     isolated: float = setting("The share of the nodes that lose all their edges in an epoch.", default=0.5, ge=0, le=1)
     dropped: float = setting("The share of the other edges that are missing in an epoch.", default=0.2, ge=0, le=1)
+    added: float = setting(
+        "How many edges between random nodes there are in an epoch, as a share of the graph's own.", default=0.0, ge=0
+    )
 
 
 #: Adversarial training as in the paper, and for machines without a GPU.

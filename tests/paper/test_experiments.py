@@ -13,7 +13,7 @@ from purigraph.errors import DatasetError, InputError, UnknownNameError
 from purigraph.paper import planning
 from purigraph.paper.experiments import Published, add_row, read_experiment
 from purigraph.paper.specs import merged
-from purigraph.runs import Store, read_results, work
+from purigraph.runs import Cell, Store, read_results, work
 
 OF_THE_PAPER = {
     "datasets",
@@ -139,6 +139,19 @@ def test_cells_whose_dataset_is_missing_are_skipped(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("without_data")
+def test_a_teacher_is_part_of_what_a_cell_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cell() -> Cell:
+        (one,) = paper.plan(paper.load("table2-adaptive"), rows=["GCN, edge-loss, taught"], columns=["Cora clean"])
+        assert one.cell is not None
+        return one.cell
+
+    first = cell()
+    assert first.config["defence"]["classifier"]["teacher"]["name"] == "appnp"
+    monkeypatch.setattr("purigraph.runs.protocol_versions.VERSIONS", {"appnp": 2})
+    assert cell().key != first.key
+
+
+@pytest.mark.usefixtures("without_data")
 def test_quick_is_shorter_and_adversarial_training_has_its_cpu_profile() -> None:
     (one,) = paper.plan(
         paper.load("table1"), profile="quick", rows=["GCN, adv*LRBCD*"], columns=["PRBCD 0.1"], forms=["published"]
@@ -167,6 +180,11 @@ def test_quick_is_shorter_and_adversarial_training_has_its_cpu_profile() -> None
             "row 'a', column 'b': defence.purifyer",
         ),
         ({"rows": {"a": {"defence": {}}}}, "give one"),
+        ({"rows": {"a": {"defence": {"classifier": {"name": "gcn", "teacher": "apnp"}}}}}, "Did you mean 'appnp'"),
+        (
+            {"rows": {"a": {"defence": {"classifier": "gcn", "purifier": {"name": "svd", "answers": {"members": 1}}}}}},
+            "svd compares no answers",
+        ),
         ({"forms": []}, "two forms"),
         ({"columns": {"b": {"attack": {"name": "prbcd"}}}}, "column 'b': attack.epsilon"),
     ],

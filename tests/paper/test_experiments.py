@@ -129,13 +129,28 @@ def test_a_cell_is_named_by_what_it_depends_on(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_cells_whose_dataset_is_missing_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
     def missing(dataset: str, seed: int) -> str:
+        asked.append(dataset)
         raise DatasetError(f"{dataset} is incomplete")
 
     monkeypatch.setattr("purigraph.paper.models.split_hash", missing)
     (one,) = paper.plan(paper.load("datasets"), rows=["OGB-arXiv"])
     assert one.cell is None
     assert one.skipped == "ogbn-arxiv is incomplete"
+    asked.clear()
+    assert all(one.cell is None for one in paper.plan(paper.load("table2"), columns=["Pubmed*"]))
+    assert asked == ["pubmed"], "a download that fails is not tried again for every cell"
+
+
+@pytest.mark.usefixtures("without_data")
+def test_a_row_narrows_the_seeds_of_its_columns() -> None:
+    planned = paper.plan(paper.load("anchors-attacked"), columns=["Cora"])
+    seeds = {row: [one.seed for one in planned if one.row == row] for row in {one.row for one in planned}}
+    assert {row: len(found) for row, found in seeds.items()} == {
+        row: 1 if row.endswith("thorough") else 5 for row in seeds
+    }
 
 
 @pytest.mark.usefixtures("without_data")

@@ -72,10 +72,11 @@ def plan(
     """
     chosen = profile_named(profile)
     planned: list[Planned] = []
+    missing: dict[str, str] = {}
     for row, column, form in _grid(experiment, chosen, rows, columns, forms):
-        own = experiment.columns[column].seeds or experiment.rows[row].seeds or experiment.seeds
+        own = _seeds(experiment, row, column)
         used = seeds if seeds is not None else own if chosen.name == "paper" else own[:1]
-        planned += [_planned(experiment, row, column, form, seed, chosen) for seed in used]
+        planned += [_planned(experiment, row, column, form, seed, chosen, missing) for seed in used]
     if not planned:
         raise InputError(
             f"Nothing of {experiment.name} matches. Its rows: {', '.join(experiment.rows)}; its columns: "
@@ -142,6 +143,14 @@ def _grid(
                     yield row, column, form
 
 
+def _seeds(experiment: Experiment, row: str, column: str) -> Sequence[int]:
+    """Return the seeds of a row in a column: those that both have, where both name some."""
+    of_row, of_column = experiment.rows[row].seeds, experiment.columns[column].seeds
+    if of_row and of_column:
+        return [seed for seed in of_column if seed in of_row]
+    return of_column or of_row or experiment.seeds
+
+
 def _among(name: str, chosen: Sequence[str] | None) -> bool:
     return chosen is None or name in chosen
 
@@ -150,7 +159,16 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 
-def _planned(experiment: Experiment, row: str, column: str, form: str | None, seed: int, profile: Profile) -> Planned:
+def _planned(
+    experiment: Experiment,
+    row: str,
+    column: str,
+    form: str | None,
+    seed: int,
+    profile: Profile,
+    missing: dict[str, str],
+) -> Planned:
+    """Return a planned cell; why a dataset is not there is noted in `missing`, so that it is asked for only once."""
     from purigraph.paper.models import split_hash
 
     where = f"{experiment.name}, row {row!r}" + (f", column {column!r}" if column else "")
@@ -163,9 +181,11 @@ def _planned(experiment: Experiment, row: str, column: str, form: str | None, se
         values["dataset"] = profile.dataset(values["dataset"])
     config = module.Config.read(values, where).resolved(profile)
     try:
-        split = split_hash(config.dataset, seed)
+        split = "" if config.dataset in missing else split_hash(config.dataset, seed)
     except DatasetError as error:
-        return Planned(row, column, config.form, seed, profile.name, None, str(error))
+        missing[config.dataset] = str(error)
+    if config.dataset in missing:
+        return Planned(row, column, config.form, seed, profile.name, None, missing[config.dataset])
     config = config.model_copy(update={"split": split, "protocols": protocols(config.components())})
     place = Planned(row, column, config.form, seed, profile.name, None)
     # The dataset's own seed and profile stand in the configuration also where they are the defaults.

@@ -89,6 +89,15 @@ def test_features_products(layout: str) -> None:
     assert gradcheck(features.linear, (weight, bias))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_features_products_in_other_precisions(dtype: torch.dtype) -> None:
+    x = (torch.rand(9, 40, generator=torch.Generator().manual_seed(3)) < 0.05).to(dtype)
+    features, weight = Features(x), randn(40, 4, grad=False).to(dtype)
+    assert features.times(weight).dtype == features.row_norms(weight[:, 0]).dtype == dtype
+    assert torch.allclose(features.times(weight), x @ weight, atol=0.05)
+    assert torch.allclose(features.row_norms(weight[:, 0]), (x * weight[:, 0]).norm(dim=1), atol=0.05)
+
+
 def test_dropout_on_nonzeros_is_dropout() -> None:
     x = torch.ones(4, 2000) * (torch.arange(2000) % 20 == 0)
     features = Features(x)

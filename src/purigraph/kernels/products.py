@@ -42,7 +42,8 @@ def product(pattern: Pattern, value: Tensor, dense: Tensor, diagonal: Tensor | N
         (R, Z).
     """
     dense = dense.contiguous()
-    if dense.device.type == "cpu" and not torch.backends.mkl.is_available():
+    known_to_mkl = torch.backends.mkl.is_available() and dense.dtype in (torch.float32, torch.float64)
+    if dense.device.type == "cpu" and not known_to_mkl:
         out = dense.new_empty(pattern.num_rows, dense.shape[1])
         product_into(out, pattern, value.contiguous(), dense, diagonal)
         return out

@@ -100,7 +100,12 @@ def test_it_goes_with_a_purifier_and_is_relaxed_like_one(gcn, split, anchor, tra
     torch.testing.assert_close(found, model(data.x, data.edge_index[:, presence > 0]))
     exposed = ~half.sure(half(data.x))
     torch.testing.assert_close(found[exposed], inner.relaxed(data.x, data.edge_index, ones, presence)[exposed])
-    assert set(model.views()) == {"fewer-steps", "more-steps"}
+    assert set(model.views()) == {"fewer-steps", "more-steps", "small-weights"}
+    # To the view with small weights an edge that is hardly there is an edge of hardly any weight.
+    part = presence.clamp(min=0.3)
+    small = model.views()["small-weights"].relaxed(data.x, data.edge_index, ones, part)
+    torch.testing.assert_close(small, model(data.x, data.edge_index, part))
+    assert not torch.allclose(small, model.relaxed(data.x, data.edge_index, ones, part))
     assert model.unprotected().classifier is gcn
 
 

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from purigraph.anchored import Anchored
 from purigraph.anchors import Anchor
+from purigraph.attacks import SmallWeights
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
 from purigraph.model_checks import refuse_caches, refuse_data_models, refuse_ignored_weights
 from purigraph.numbers import is_real
@@ -104,10 +105,14 @@ class Protected(nn.Module):
         return other
 
     def views(self) -> Mapping[str, nn.Module]:
-        """Return other models that attacks may be easier to find on: this one with variants of its purifier."""
+        """Return other models that attacks may be easier to find on.
+
+        They are this one with variants of its purifier, and this one with parts of edges as small weights.
+        """
         if self.threshold is not None:
             return {}
-        return {name: self.with_purifier(variant) for name, variant in self.purifier.variants().items()}
+        variants = {name: self.with_purifier(variant) for name, variant in self.purifier.variants().items()}
+        return {**variants, "small-weights": SmallWeights(self)}
 
     def extra_repr(self) -> str:
         """Return the text that `repr` shows next to the two parts."""

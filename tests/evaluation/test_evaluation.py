@@ -320,14 +320,14 @@ def test_what_is_measured_is_what_was_attacked(scene: tuple[nn.Module, Data]) ->
 
 def test_the_default_ensemble_names_every_view(trained: pg.GPRGAE) -> None:
     names = {member.view for member in evaluation.thorough_ensemble()}
-    assert names == {"model", "transfer", *trained.variants()}
+    assert names == {"model", "transfer", *trained.variants(), "small-weights"}
     assert {member.view for member in evaluation.thorough_ensemble([])} == {"model", "transfer"}
 
 
 def test_a_view_that_the_model_does_not_have(scene: tuple[nn.Module, Data], trained: pg.GPRGAE) -> None:
     gcn, data = scene
     ensemble = [Member("a", "prbcd", QUICK), Member("b", "prbcd", QUICK, view="no-steps")]
-    with pytest.raises(InputError, match="model, transfer, fewer-steps, more-steps"):
+    with pytest.raises(InputError, match="model, transfer, fewer-steps, more-steps, small-weights"):
         pg.worst_case(pg.protect(gcn, trained), data, ensemble=ensemble)
     # A model without a purifier can't say which views there are: the member is left out, as in the default ensemble.
     assert list(pg.worst_case(gcn, data, epsilons=[0.1], ensemble=ensemble).results) == ["a"]

@@ -13,6 +13,7 @@ from purigraph import paper
 from purigraph.paper.comparison import Comparison, comparison_table
 from purigraph.paper.experiments import Published
 from purigraph.paper.figures import draw
+from purigraph.paper.known_attacks import lowered, worst_below
 from purigraph.paper.leaderboard import leaderboards
 from purigraph.runs.result_files import write_results
 
@@ -23,8 +24,28 @@ def line(row: str, column: str, value: Any, **more: Any) -> dict[str, Any]:
     values = value if isinstance(value, dict) else {"": value}
     place = {"row": row, "column": column, "form": "published", "seed": 0, "profile": "paper", **more}
     result = {"values": values, "num_targets": 273, **place.pop("result", {})}
-    stamp = {"purigraph_version": "0.2.0"}
-    return {**place, "config": {"dataset": "cora"}, "result": result, "stamp": stamp}
+    config = {"dataset": "cora", **place.pop("config", {})}
+    return {"kind": "accuracy", **place, "config": config, "result": result, "stamp": {"purigraph_version": "0.2.0"}}
+
+
+def attacked(row: str, column: str, value: float, epsilon: float = 0.5, **more: Any) -> dict[str, Any]:
+    """A line of an attack on the model of a row; the row's name is that of the model too."""
+    config = {"defence": {"classifier": {"name": row}}, "attack": {"name": "prbcd", "epsilon": epsilon}}
+    return line(row, column, value, config={**config, "seed": more.get("seed", 0), **more.pop("config", {})}, **more)
+
+
+def judged(row: str, worst: dict[str, float], members: list[str] | None = None, **more: Any) -> dict[str, Any]:
+    """A line of the worst case of the model of a row."""
+    document: dict[str, Any] = {"worst": worst, "strongest": dict.fromkeys(worst, "isolation")}
+    if members is not None:
+        document["members"] = {name: {} for name in members}
+    config = {"defence": {"classifier": {"name": row}}, "seed": more.get("seed", 0), **more.pop("config", {})}
+    result = {
+        "worst_case": {**document, "certified": more.pop("certified", None)},
+        "flips": dict.fromkeys(worst, "a" * 64),
+    }
+    values = {f"eps {budget}": value for budget, value in worst.items()}
+    return line(row, "Cora", values, kind="worst-case", form=None, config=config, result=result, **more)
 
 
 def number(ours: list[float], published: Published | None, targets: int | None = 273) -> Comparison:
@@ -70,7 +91,8 @@ def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results"
     place = ("profile", "row", "column", "form", "seed")
     gae = "GPR-GAE + GCN"
-    table1 = [line(gae, "PRBCD 0.5", 0.6), line(gae, "PRBCD 0.5", 0.4, form="exact"), line("GCN", "PRBCD 0.5", 0.5)]
+    table1 = [attacked(gae, "PRBCD 0.5", 0.6), attacked(gae, "PRBCD 0.5", 0.4, form="exact")]
+    table1 += [line("GCN", "PRBCD 0.5", 0.5)]
     write_results(folder / "table1.jsonl", table1, place=place)
     steps = {f"step {number}": 0.5 + number / 50 for number in range(11)}
     write_results(
@@ -87,7 +109,13 @@ def results(tmp_path: Path) -> Path:
     write_results(
         folder / "defences.jsonl",
         [
-            line(gae, "Cora", {"clean": 0.8, "certified": None, "eps 0.1": 0.6, "eps 0.5": 0.39}, result=worst),
+            line(
+                gae,
+                "Cora",
+                {"clean": 0.8, "certified": None, "eps 0.1": 0.6, "eps 0.5": 0.39},
+                result=worst,
+                config={"defence": {"classifier": {"name": gae}}, "seed": 0},
+            ),
             line("Anchor + APPNP", "Cora", {"clean": 0.79, "certified": 0.7, "eps 0.5": 0.7}, result=better),
         ],
         place=place,
@@ -152,20 +180,59 @@ def test_the_leaderboard_leaves_smoke_out_and_marks_quick_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "certified", "mark"),
+    ("members", "certified", "purified", "mark"),
     [
-        (["prbcd margin"], None, " *"),
-        (["prbcd margin", "prbcd elu-margin, 2 flips a target"], None, ""),
-        (["prbcd margin"], 0.4, ""),  # nothing was left to win
-        (["prbcd margin"], 0.3, " *"),
+        (["prbcd margin"], None, False, " *"),
+        (["prbcd margin", "prbcd elu-margin, 2 flips a target"], None, False, ""),
+        (["prbcd margin", "prbcd elu-margin, 2 flips a target"], None, True, " *"),
+        (["prbcd elu-margin, 2 flips a target", "prbcd, small weights"], None, True, ""),
+        (["prbcd margin"], 0.4, True, ""),  # nothing was left to win
+        (["prbcd margin"], 0.3, False, " *"),
     ],
 )
-def test_rows_that_focused_attacks_might_lower_are_marked(
-    members: list[str], certified: float | None, mark: str
+def test_rows_that_newer_attacks_might_lower_are_marked(
+    members: list[str], certified: float | None, purified: bool, mark: str
 ) -> None:
-    found = {"worst": {"0.5": 0.4}, "members": {name: {} for name in members}, "certified": certified}
-    (board,) = leaderboards([line("A", "Cora", {"eps 0.5": 0.4}, result={"worst_case": found})]).values()
+    config = {"defence": {"classifier": {"name": "gcn"}, **({"purifier": {"name": "svd"}} if purified else {})}}
+    (board,) = leaderboards([judged("A", {"0.5": 0.4}, members, certified=certified, config=config)]).values()
     assert board.rows[0][0] == f"A{mark}"
+
+
+def test_attacks_of_other_experiments_on_the_same_model_count() -> None:
+    elsewhere = {"attack": {"name": "prbcd", "epsilon": 0.5}, "dataset": "citeseer"}
+    everything = {
+        "defences": [judged("gcn", {"0.1": 0.6, "0.5": 0.4}, ["prbcd, 2 flips a target"]), judged("gat", {"0.5": 0.4})],
+        "table1": [
+            attacked("gcn", "PRBCD 0.5", 0.3, result={"flips": "b" * 64}),
+            attacked("gcn", "PRBCD 0.1", 0.7, 0.1),
+            # Other models and other nodes: another seed, another graph, seconds of training.
+            attacked("gcn", "PRBCD 0.5", 0.1, seed=1),
+            attacked("gcn", "PRBCD 0.5", 0.1, config=elsewhere),
+            attacked("gcn", "PRBCD 0.5", 0.1, profile="smoke"),
+        ],
+    }
+    found, notes = lowered(everything["defences"], everything)
+    assert [one["result"]["worst_case"]["worst"] for one in found] == [{"0.1": 0.6, "0.5": 0.3}, {"0.5": 0.4}]
+    assert [one["result"]["values"]["eps 0.5"] for one in found] == [0.3, 0.4]
+    assert everything["defences"][0]["result"]["values"]["eps 0.5"] == 0.4, "the results themselves stay"
+    (note,) = notes
+    assert "gcn, Cora" in note
+    assert "eps 0.5: 30.0 by prbcd, published form (table1), the ensemble 40.0" in note
+    (board,) = leaderboards(found).values()
+    row = next(row for row in board.rows if row[0] == "gcn")
+    assert "prbcd, published form (table1)" in row
+    assert f"`{'b' * 12}`" in row
+
+
+def test_worst_cases_are_compared_on_the_seeds_that_both_have() -> None:
+    everything = {
+        "defences": [judged("gcn", {"0.5": 0.2}, seed=0), judged("gcn", {"0.5": 0.4}, seed=1)],
+        "table1": [attacked("gcn", "PRBCD 0.5", value, seed=seed) for seed, value in enumerate((0.5, 0.5, 0.1))],
+    }
+    (note,) = worst_below(everything["table1"], everything)
+    assert note.endswith("PRBCD 0.5 (published) 50.0, worst 30.0.")
+    transferred = {"attack": {"name": "prbcd", "epsilon": 0.5}, "transfer_from": {"classifier": {"name": "gcn"}}}
+    assert worst_below([attacked("gcn", "PRBCD 0.5", 0.5, config=transferred)], everything) == []
 
 
 def test_members_of_an_ensemble_have_a_table_of_their_own(tmp_path: Path) -> None:

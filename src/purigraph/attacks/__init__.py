@@ -26,7 +26,7 @@ from purigraph.attacks.dice import DICE
 from purigraph.attacks.evolutionary import Evolutionary
 from purigraph.attacks.isolation import Isolation
 from purigraph.attacks.lrbcd import LRBCD
-from purigraph.attacks.model import Model, Relaxable
+from purigraph.attacks.model import Model, Relaxable, SmallWeights
 from purigraph.attacks.pgd import PGD
 from purigraph.attacks.prbcd import PRBCD
 from purigraph.attacks.race import Race
@@ -50,6 +50,7 @@ __all__ = [
     "RandomFlip",
     "Relaxable",
     "Scene",
+    "SmallWeights",
     "Verdict",
     "Victim",
     "create",

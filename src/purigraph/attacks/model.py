@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 #: Called with (x, edge_index, edge_weight); returns logits (N, C).
 Model: TypeAlias = Callable[..., Tensor]
@@ -35,3 +35,24 @@ class Relaxable(Protocol):
             edge_weight: (M,) the weight of every edge when fully present.
             presence: (M,) in [0, 1], the degree to which every edge is present.
         """
+
+
+class SmallWeights(nn.Module):
+    """A model to which a part of an edge is an edge of small weight, as in the literature.
+
+    The model inside has a method `relaxed`, which attacks would use; this one has not. Attacks on it are weaker where a
+    purifier brings weights back, and stronger where weights bring about more than themselves, as in a decomposition of
+    the whole graph: an honest judge tries both.
+
+    Args:
+        model: A model of graphs; see `Relaxable`.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.training = model.training
+
+    def forward(self, x: Any, edge_index: Tensor, edge_weight: Tensor | None = None) -> Any:
+        """Return the model's output."""
+        return self.model(x, edge_index, edge_weight)

@@ -149,12 +149,13 @@ def show(
     """Show what was measured beside the published numbers."""
     from purigraph import paper
     from purigraph.paper.comparison import comparison_table
-    from purigraph.paper.page import worst_below
+    from purigraph.paper.known_attacks import lowered, worst_below
     from purigraph.runs import default_store, read_results
 
     experiment, store = paper.load(name), default_store()
     folder = store.root / "results" / "smoke" if profile == "smoke" and results is None else _folder(results, store)
-    lines = read_results(folder / f"{experiment.name}.jsonl")
+    everything = {one: read_results(folder / f"{one}.jsonl") for one in paper.names()}
+    lines, notes = lowered(everything[experiment.name], everything)
     found = paper.compare(experiment, lines, profile=profile)
     if as_json:
         print_json([one.to_dict() for one in found])
@@ -162,9 +163,8 @@ def show(
     if not found:
         typer.echo(f"Nothing of {experiment.name} was measured yet: purigraph paper run {experiment.name}")
         return
-    everything = {"defences": read_results(folder / "defences.jsonl")}
     comparison_table(experiment, found).print()
-    for note in worst_below(experiment, found, everything):
+    for note in [*notes, *worst_below(lines, everything)]:
         typer.echo(f"! {note}")
 
 

@@ -25,8 +25,8 @@ class Member:
         name: Its name in the table.
         attack: The attack's registered name, its class, or an attack.
         settings: Its hyper-parameters, if the attack is given by name or class.
-        view: The model it is computed on: the "model" itself, the "transfer" model, or the model with a variant of its
-            purifier (`Purifier.variants`; "fewer-steps" and "more-steps" for a GPR-GAE).
+        view: The model it is computed on: the "model" itself, the "transfer" model, or another view of a protected
+            model (`Protected.views`; "fewer-steps", "more-steps" and "small-weights" for a GPR-GAE).
         begins_from: The name of an earlier member whose perturbations it starts from, "best" for the strongest found so
             far at the same budget, or "smaller budget" for the strongest at the next smaller one. If there is nothing
             to start from, it starts from the clean graph; without a smaller budget, it is left out.
@@ -48,7 +48,7 @@ def hour_ensemble(variants: Sequence[str] = (), *, block_size: int = 10_000) -> 
     improves on the strongest so far.
 
     Args:
-        variants: The variants of the purifier to attack as well (see `Purifier.variants`).
+        variants: The views of a protected model to attack as well (see `Protected.views`).
         block_size: Block size of the block attacks.
     """
     prbcd = _lengths(block_size, 200)
@@ -92,7 +92,7 @@ def focused_ensemble(variants: Sequence[str] = (), *, block_size: int = 10_000) 
     the weakest of them alone leave up to sixteen points less of some defences at the same budget.
 
     Args:
-        variants: The variants of the purifier to attack as well (see `Purifier.variants`).
+        variants: The views of a protected model to attack as well (see `Protected.views`).
         block_size: Block size of the block attacks.
     """
     members = hour_ensemble(variants, block_size=block_size)
@@ -102,12 +102,12 @@ def focused_ensemble(variants: Sequence[str] = (), *, block_size: int = 10_000) 
 
 
 def thorough_ensemble(
-    variants: Sequence[str] = ("fewer-steps", "more-steps"), *, block_size: int = 10_000
+    variants: Sequence[str] = ("fewer-steps", "more-steps", "small-weights"), *, block_size: int = 10_000
 ) -> list[Member]:
     """Return the ensemble for a verdict: all losses at full length, both block attacks, restarts, every way to start.
 
     Args:
-        variants: The variants of the purifier to attack as well (see `Purifier.variants`).
+        variants: The views of a protected model to attack as well (see `Protected.views`).
         block_size: Block size of the block attacks.
     """
     full = _lengths(block_size, 400)

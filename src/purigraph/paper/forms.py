@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from purigraph import attacks
+from purigraph.attacks import SmallWeights
 from purigraph.errors import InputError
 from purigraph.paper.experiments import Form
 from purigraph.paper.profiles import Profile
@@ -49,21 +50,6 @@ def resolve_attack(
     settings = profile.attack(settings)
     attacks.create(name, **settings)
     return spec.model_copy(update={"name": name, "settings": settings})
-
-
-class SmallWeights(nn.Module):
-    """A model to which a part of an edge is an edge of small weight, as in the literature.
-
-    The model inside has a method `relaxed`, which attacks would use; this one has not.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Any, edge_index: Tensor, edge_weight: Tensor | None = None) -> Any:
-        """Return the model's output."""
-        return self.model(x, edge_index, edge_weight)
 
 
 def as_attacked(model: nn.Module, form: Form | None) -> Model:

@@ -8,6 +8,11 @@ from typing import Any
 
 from purigraph.tables import Table
 
+# Words in the names of members that today's ensemble has and earlier ones had not: attacks on the weakest targets alone
+# and, where there is a purifier, those with candidates as small weights (which the published form of attacks has too).
+_FOCUSED = ("flips a target",)
+_SMALL_WEIGHTS = ("small weights", "published form")
+
 _CONSTANT = ("clean", "certified", "without edges", "distilled MLP")
 
 
@@ -47,17 +52,19 @@ def _table(column: str, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Tabl
 
 
 def _marks(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Return what to say after the name of a defence: a shorter profile, or a judge without focused attacks."""
-    unfocused = any(_is_unfocused(line["result"]["worst_case"]) for line in lines)
-    return (" (q)" if lines[0]["profile"] == "quick" else "") + (" *" if unfocused else "")
+    """Return what to say after the name of a defence: a shorter profile, or a judge with less than all attacks."""
+    spared = any(_is_spared(line) for line in lines)
+    return (" (q)" if lines[0]["profile"] == "quick" else "") + (" *" if spared else "")
 
 
-def _is_unfocused(found: Mapping[str, Any]) -> bool:
-    """Whether focused attacks might have left less: only others were run, and more than what is certified is left."""
+def _is_spared(line: Mapping[str, Any]) -> bool:
+    """Whether attacks of today's ensemble might have left less: it lacked some, and more than is certified is left."""
+    found, defence = line["result"]["worst_case"], line["config"].get("defence", {})
     members = found.get("members", {})
-    if not members or any("flips a target" in name for name in members):
+    if not members or all(left <= (found.get("certified") or 0.0) + 1e-9 for left in found["worst"].values()):
         return False
-    return any(left > (found.get("certified") or 0.0) + 1e-9 for left in found["worst"].values())
+    wanted = [_FOCUSED, *([_SMALL_WEIGHTS] if "purifier" in defence else [])]
+    return not all(any(word in name for name in members for word in words) for words in wanted)
 
 
 def _longest(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

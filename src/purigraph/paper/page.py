@@ -10,6 +10,7 @@ from typing import Any
 from purigraph.paper.comparison import POINTS, PUBLISHED_SEEDS, Comparison, compare, remarks
 from purigraph.paper.experiments import Experiment, load, names
 from purigraph.paper.figures import draw
+from purigraph.paper.known_attacks import lowered, worst_below
 from purigraph.paper.leaderboard import leaderboards
 from purigraph.runs import read_results
 from purigraph.tables import Table
@@ -66,11 +67,13 @@ def write_report(results: str | Path, page: str | Path, images: str | Path) -> l
     everything = {name: read_results(Path(results) / f"{name}.jsonl") for name in names()}
     for name in sorted(names(), key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name)):
         experiment = load(name)
-        found = compare(experiment, everything[name])
+        lines, notes = lowered(everything[name], everything)
+        found = compare(experiment, lines)
         if found:
             figures = draw(experiment, found, images)
             written += figures
-            parts.append(section(experiment, found, everything[name], figures, Path(page).parent, everything))
+            notes += worst_below(lines, everything)
+            parts.append(section(experiment, found, lines, figures, Path(page).parent, notes))
     write_text(page, "\n".join(parts))
     return [*written, Path(page)]
 
@@ -81,9 +84,9 @@ def section(
     lines: Sequence[Mapping[str, Any]],
     figures: Sequence[Path] = (),
     folder: Path = Path(),
-    everything: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    remarked: Sequence[str] = (),
 ) -> str:
-    """Return the section of one experiment as Markdown."""
+    """Return the section of one experiment as Markdown; `remarked` are notes that compare it with others."""
     source = f" ({experiment.source})" if experiment.source else ""
     parts = [f"## {experiment.name}: {experiment.title}{source}\n"]
     if figures:
@@ -100,8 +103,7 @@ def section(
         parts.append(f"### {row}, member by member\n\n{table.markdown()}\n")
     if experiment.costs and not boards:
         parts.append(cost_table(lines).markdown() + "\n")
-    notes = [*experiment.notes, *_row_notes(experiment, found), *remarks(found)]
-    notes += worst_below(experiment, found, everything or {})
+    notes = [*experiment.notes, *_row_notes(experiment, found), *remarks(found), *remarked]
     parts.append("\n".join(f"- {note}" for note in [_origin(found, lines), *notes]) + "\n")
     return "\n".join(parts)
 
@@ -160,40 +162,6 @@ def cost_table(lines: Sequence[Mapping[str, Any]]) -> Table:
         )
     columns = ["", "dataset", "training s", "training MB", "prediction ms", "prediction MB"]
     return Table("Time and memory", columns, rows, text_columns=2)
-
-
-def worst_below(
-    experiment: Experiment, found: Sequence[Comparison], everything: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> list[str]:
-    """Return where the worst case of the leaderboard is below what an adaptive attack of this experiment left."""
-    if experiment.name == "defences" or not experiment.forms:
-        return []
-    worst: dict[tuple[str, str, float], float] = {}
-    for line in everything.get("defences", ()):
-        if line["profile"] != "smoke":
-            for budget, value in line["result"].get("worst_case", {}).get("worst", {}).items():
-                worst[line["row"], line["config"]["dataset"], float(budget)] = 100 * value
-    below: dict[str, list[str]] = {}
-    for one in found:
-        config = _config(experiment, one)
-        if not config or "transfer_from" in config or not config.get("attack"):
-            continue
-        place = (one.row, str(config.get("dataset")), float(config["attack"].get("epsilon", -1)))
-        if place in worst and worst[place] < one.ours - 1e-9:
-            form = f" ({one.form})" if one.form else ""
-            below.setdefault(one.row, []).append(f"{one.column}{form} {one.ours:.1f}, worst {worst[place]:.1f}")
-    return [
-        f"{row}: the worst case of the ensemble is below what the attack here left: {'; '.join(places)}."
-        for row, places in below.items()
-    ]
-
-
-def _config(experiment: Experiment, one: Comparison) -> Mapping[str, Any]:
-    from purigraph.paper.specs import merged
-
-    if one.row not in experiment.rows or one.column not in experiment.columns:
-        return {}
-    return merged(experiment.config, experiment.rows[one.row].config, experiment.columns[one.column].config)
 
 
 def _cell(experiment: Experiment, found: Sequence[Comparison]) -> str:

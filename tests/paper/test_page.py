@@ -15,6 +15,7 @@ from purigraph.paper.experiments import Published
 from purigraph.paper.figures import draw
 from purigraph.paper.known_attacks import lowered, worst_below
 from purigraph.paper.leaderboard import leaderboards
+from purigraph.paper.side_by_side import side_by_side
 from purigraph.runs.result_files import write_results
 
 PNG, SVG = b"\x89PNG", b"<?xml"
@@ -233,6 +234,26 @@ def test_worst_cases_are_compared_on_the_seeds_that_both_have() -> None:
     assert note.endswith("PRBCD 0.5 (published) 50.0, worst 30.0.")
     transferred = {"attack": {"name": "prbcd", "epsilon": 0.5}, "transfer_from": {"classifier": {"name": "gcn"}}}
     assert worst_below([attacked("gcn", "PRBCD 0.5", 0.5, config=transferred)], everything) == []
+
+
+def test_the_forms_of_an_attack_stand_beside_the_worst_case() -> None:
+    experiment = paper.load("table2-adaptive")
+    lines = [
+        line("RUNG", "Cora clean", 0.8, form=None),
+        attacked("RUNG", "Cora 0.25", 0.6, 0.25),
+        attacked("RUNG", "Cora 0.25", 0.5, 0.25, form="exact"),
+        attacked("RUNG", "Cora 0.25", 0.1, 0.25, form="exact", seed=1),  # of another seed than the worst case
+        attacked("GCN", "Cora 0.5", 0.3, form="exact", profile="quick"),
+        attacked("GCN", "Cora 0.5", 0.1, form="exact", profile="smoke"),
+    ]
+    worst = [judged("Rung", {"0.25": 0.4, "0.5": 0.2}, profile=profile) for profile in ("paper", "quick")]
+    worst[1]["result"]["values"]["eps 0.25"] = 0.1
+    (table,) = side_by_side(experiment, lines, worst).values()
+    assert table.columns[2:5] == [f"{name}, 0.25 / 0.5" for name in ("published", "exact", "worst case")]
+    assert table.rows == [
+        ["GCN", "-", "-", "- / 30.0q", "-", "-", "-"],
+        ["RUNG", "80.0", "60.0 / -", "50.0 / -", "40.0 / 20.0", "-", "-"],
+    ]
 
 
 def test_members_of_an_ensemble_have_a_table_of_their_own(tmp_path: Path) -> None:

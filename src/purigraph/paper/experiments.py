@@ -94,6 +94,7 @@ class Experiment(BaseModel):
         figure: How it is drawn, if it is.
         table: Whether the page of results has its table; a figure alone says more where there are many numbers.
         costs: Whether the page has the time and the memory of each row.
+        beside: The experiment whose worst cases the page shows beside its attacks, if any.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -116,6 +117,7 @@ class Experiment(BaseModel):
     figure: Figure | None = None
     table: bool = True
     costs: bool = False
+    beside: str | None = None
 
     @field_validator("rows", "columns", mode="before")
     @classmethod

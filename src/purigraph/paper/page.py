@@ -12,6 +12,7 @@ from purigraph.paper.experiments import Experiment, load, names
 from purigraph.paper.figures import draw
 from purigraph.paper.known_attacks import lowered, worst_below
 from purigraph.paper.leaderboard import leaderboards
+from purigraph.paper.side_by_side import side_by_side
 from purigraph.runs import read_results
 from purigraph.tables import Table
 
@@ -72,8 +73,10 @@ def write_report(results: str | Path, page: str | Path, images: str | Path) -> l
         if found:
             figures = draw(experiment, found, images)
             written += figures
-            notes += worst_below(lines, everything)
-            parts.append(section(experiment, found, lines, figures, Path(page).parent, notes))
+            if experiment.beside is None:
+                notes += worst_below(lines, everything)
+            worst = lowered(everything.get(experiment.beside or "", ()), everything)[0]
+            parts.append(section(experiment, found, lines, figures, Path(page).parent, notes, worst))
     write_text(page, "\n".join(parts))
     return [*written, Path(page)]
 
@@ -85,8 +88,19 @@ def section(
     figures: Sequence[Path] = (),
     folder: Path = Path(),
     remarked: Sequence[str] = (),
+    worst: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """Return the section of one experiment as Markdown; `remarked` are notes that compare it with others."""
+    """Return the section of one experiment as Markdown.
+
+    Args:
+        experiment: The experiment.
+        found: Its numbers.
+        lines: The lines that they come from.
+        figures: Its figures, if any.
+        folder: Where the page will be; figures are named from there.
+        remarked: Notes that compare it with other experiments.
+        worst: Lines of worst cases to show beside its attacks.
+    """
     source = f" ({experiment.source})" if experiment.source else ""
     parts = [f"## {experiment.name}: {experiment.title}{source}\n"]
     if figures:
@@ -99,6 +113,8 @@ def section(
     if experiment.table and not boards:
         parts.append(f"{experiment.unit[:1].upper()}{experiment.unit[1:]}.\n")
         parts.append(wide_table(experiment, found).markdown() + "\n")
+    for dataset, table in (side_by_side(experiment, lines, worst) if worst else {}).items():
+        parts.append(f"### {dataset}, the forms of the attack and the worst case (seed 0)\n\n{table.markdown()}\n")
     for row, table in member_tables(members).items():
         parts.append(f"### {row}, member by member\n\n{table.markdown()}\n")
     if experiment.costs and not boards:

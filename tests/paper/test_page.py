@@ -212,13 +212,15 @@ def test_attacks_of_other_experiments_on_the_same_model_count() -> None:
             attacked("gcn", "PRBCD 0.5", 0.1, profile="smoke"),
         ],
     }
+    # So does a worst case of another ensemble, unless it left more.
+    everything["anchors-attacked"] = [judged("gat", {"0.5": 0.35}), judged("gcn", {"0.5": 0.45})]
     found, notes = lowered(everything["defences"], everything)
-    assert [one["result"]["worst_case"]["worst"] for one in found] == [{"0.1": 0.6, "0.5": 0.3}, {"0.5": 0.4}]
-    assert [one["result"]["values"]["eps 0.5"] for one in found] == [0.3, 0.4]
+    assert [one["result"]["worst_case"]["worst"] for one in found] == [{"0.1": 0.6, "0.5": 0.3}, {"0.5": 0.35}]
+    assert [one["result"]["values"]["eps 0.5"] for one in found] == [0.3, 0.35]
     assert everything["defences"][0]["result"]["values"]["eps 0.5"] == 0.4, "the results themselves stay"
-    (note,) = notes
-    assert "gcn, Cora" in note
-    assert "eps 0.5: 30.0 by prbcd, published form (table1), the ensemble 40.0" in note
+    assert [note.partition(":")[0] for note in notes] == ["gcn, Cora", "gat, Cora"]
+    assert "eps 0.5: 30.0 by prbcd, published form (table1), the ensemble 40.0" in notes[0]
+    assert "eps 0.5: 35.0 by isolation (anchors-attacked), the ensemble 40.0" in notes[1]
     (board,) = leaderboards(found).values()
     row = next(row for row in board.rows if row[0] == "gcn")
     assert "prbcd, published form (table1)" in row

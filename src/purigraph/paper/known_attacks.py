@@ -65,7 +65,7 @@ def lowered(lines: Sequence[Line], everything: Everything) -> tuple[list[Line], 
                 notes.setdefault((line["row"], line["column"]), []).append(text)
         found.append(line)
     return found, [
-        f"{row}, {column}: an attack of another experiment left less than the ensemble: {'; '.join(texts)}."
+        f"{row}, {column}: an attack elsewhere in the results left less than the ensemble: {'; '.join(texts)}."
         for (row, column), texts in notes.items()
     ]
 
@@ -77,12 +77,7 @@ def worst_below(lines: Sequence[Line], everything: Everything) -> list[str]:
         lines: Lines of the experiment; only seeds that the leaderboard has too are compared.
         everything: The lines of all experiments.
     """
-    worst: dict[tuple[str, float], float] = {}
-    for line in everything.get(_LEADERBOARD, ()):
-        subject = _subject(line)
-        for budget, value in line["result"].get("worst_case", {}).get("worst", {}).items():
-            if subject is not None:
-                worst[subject, float(budget)] = value
+    worst = {(subject, float(budget)): value for _, subject, budget, value in _judged(everything.get(_LEADERBOARD, ()))}
     pairs: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for line, subject, epsilon in _attacked(lines):
         if "transfer_from" not in line["config"] and (subject, epsilon) in worst:
@@ -108,15 +103,22 @@ def worst_below(lines: Sequence[Line], everything: Everything) -> list[str]:
 
 
 def _left_by_attacks(everything: Everything) -> dict[str, dict[float, list[Left]]]:
-    """Return the single attacks on every trained model, by budget."""
+    """Return what single attacks and whole ensembles left of every trained model, by budget."""
     found: dict[str, dict[float, list[Left]]] = {}
+
+    def add(subject: str, epsilon: float, left: Left) -> None:
+        found.setdefault(subject, {}).setdefault(epsilon, []).append(left)
+
     for name, lines in everything.items():
         for line, subject, epsilon in _attacked(lines):
             form = f", {line['form']} form" if line["form"] else ""
             transferred = ", transferred" if "transfer_from" in line["config"] else ""
             by = f"{line['config']['attack']['name']}{form}{transferred} ({name})"
-            left = Left(line["result"]["values"][""], by, line["result"].get("flips"))
-            found.setdefault(subject, {}).setdefault(epsilon, []).append(left)
+            add(subject, epsilon, Left(line["result"]["values"][""], by, line["result"].get("flips")))
+        for line, subject, budget, value in _judged(lines):
+            result = line["result"]
+            by = f"{result['worst_case'].get('strongest', {}).get(budget, 'an ensemble')} ({name})"
+            add(subject, float(budget), Left(value, by, result.get("flips", {}).get(budget)))
     return found
 
 
@@ -126,6 +128,15 @@ def _attacked(lines: Sequence[Line]) -> Iterator[tuple[Line, str, float]]:
         attack, subject = line["config"].get("attack"), _subject(line)
         if attack and subject is not None and line.get("kind") == "accuracy":
             yield line, subject, float(attack["epsilon"])
+
+
+def _judged(lines: Sequence[Line]) -> Iterator[tuple[Line, str, str, float]]:
+    """Yield the lines of worst cases, what they attack, every budget as it is written there, and what is left."""
+    for line in lines:
+        subject = _subject(line)
+        if subject is not None:
+            for budget, value in line["result"].get("worst_case", {}).get("worst", {}).items():
+                yield line, subject, budget, value
 
 
 def _subject(line: Line) -> str | None:

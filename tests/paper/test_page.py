@@ -153,6 +153,11 @@ def test_show_prints_numbers_and_json(results: Path) -> None:
     assert {"row", "column", "ours", "std", "seeds", "profile", "published"} <= found[0].keys()
     assert [one["differs"] for one in found if one["row"] == "GCN"] == [True]
     assert "Nothing of table2 was measured yet" in invoke("paper", "show", "table2", "--results", results)
+    adaptive = [attacked("GPR-GAE + GCN", "Cora 0.5", 0.6)]
+    write_results(results / "table2-adaptive.jsonl", adaptive, place=("row", "column"))
+    assert "Cora: one attack in two forms, and the worst case" in invoke(
+        "paper", "show", "table2-adaptive", "--results", results
+    )
 
 
 @pytest.mark.parametrize("kind", ["bars", "budgets", "coefficients", "losses", "steps"])

@@ -149,22 +149,22 @@ def show(
     """Show what was measured beside the published numbers."""
     from purigraph import paper
     from purigraph.paper.comparison import comparison_table
-    from purigraph.paper.known_attacks import lowered, worst_below
-    from purigraph.runs import default_store, read_results
+    from purigraph.paper.findings import Findings, read_everything
+    from purigraph.runs import default_store
 
     experiment, store = paper.load(name), default_store()
     folder = store.root / "results" / "smoke" if profile == "smoke" and results is None else _folder(results, store)
-    everything = {one: read_results(folder / f"{one}.jsonl") for one in paper.names()}
-    lines, notes = lowered(everything[experiment.name], everything)
-    found = paper.compare(experiment, lines, profile=profile)
+    findings = Findings.of(experiment, read_everything(folder), profile=profile)
     if as_json:
-        print_json([one.to_dict() for one in found])
+        print_json([one.to_dict() for one in findings.numbers])
         return
-    if not found:
+    if not findings.numbers:
         typer.echo(f"Nothing of {experiment.name} was measured yet: purigraph paper run {experiment.name}")
         return
-    comparison_table(experiment, found).print()
-    for note in [*notes, *worst_below(lines, everything)]:
+    comparison_table(experiment, findings.numbers).print()
+    for table in findings.beside.values():
+        table.print()
+    for note in findings.notes:
         typer.echo(f"! {note}")
 
 

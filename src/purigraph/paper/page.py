@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from purigraph.paper.comparison import POINTS, PUBLISHED_SEEDS, Comparison, compare, remarks
+from purigraph.paper.comparison import POINTS, PUBLISHED_SEEDS, Comparison, remarks
 from purigraph.paper.experiments import Experiment, load, names
 from purigraph.paper.figures import draw
-from purigraph.paper.known_attacks import lowered, worst_below
+from purigraph.paper.findings import Findings, read_everything
 from purigraph.paper.leaderboard import leaderboards
-from purigraph.paper.side_by_side import side_by_side
-from purigraph.runs import read_results
 from purigraph.tables import Table
 
 #: The order of the sections: the paper's, then ours.
@@ -65,42 +63,26 @@ def write_report(results: str | Path, page: str | Path, images: str | Path) -> l
     from purigraph.files import write_text
 
     parts, written = [_HEAD], []
-    everything = {name: read_results(Path(results) / f"{name}.jsonl") for name in names()}
+    everything = read_everything(results)
     for name in sorted(names(), key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name)):
-        experiment = load(name)
-        lines, notes = lowered(everything[name], everything)
-        found = compare(experiment, lines)
-        if found:
-            figures = draw(experiment, found, images)
+        findings = Findings.of(load(name), everything)
+        if findings.numbers:
+            figures = draw(findings.experiment, findings.numbers, images)
             written += figures
-            if experiment.beside is None:
-                notes += worst_below(lines, everything)
-            worst = lowered(everything.get(experiment.beside or "", ()), everything)[0]
-            parts.append(section(experiment, found, lines, figures, Path(page).parent, notes, worst))
+            parts.append(section(findings, figures, Path(page).parent))
     write_text(page, "\n".join(parts))
     return [*written, Path(page)]
 
 
-def section(
-    experiment: Experiment,
-    found: Sequence[Comparison],
-    lines: Sequence[Mapping[str, Any]],
-    figures: Sequence[Path] = (),
-    folder: Path = Path(),
-    remarked: Sequence[str] = (),
-    worst: Sequence[Mapping[str, Any]] = (),
-) -> str:
+def section(findings: Findings, figures: Sequence[Path] = (), folder: Path = Path()) -> str:
     """Return the section of one experiment as Markdown.
 
     Args:
-        experiment: The experiment.
-        found: Its numbers.
-        lines: The lines that they come from.
+        findings: What was measured.
         figures: Its figures, if any.
         folder: Where the page will be; figures are named from there.
-        remarked: Notes that compare it with other experiments.
-        worst: Lines of worst cases to show beside its attacks.
     """
+    experiment, lines = findings.experiment, findings.lines
     source = f" ({experiment.source})" if experiment.source else ""
     parts = [f"## {experiment.name}: {experiment.title}{source}\n"]
     if figures:
@@ -108,18 +90,18 @@ def section(
     boards = leaderboards(lines) if experiment.cell == "worst-case" else {}
     for name, board in boards.items():
         parts.append(f"### {name}\n\n{board.markdown()}\n")
-    members = [one for one in found if MEMBER.fullmatch(one.column)]
-    found = [one for one in found if one not in members]
+    members = [one for one in findings.numbers if MEMBER.fullmatch(one.column)]
+    found = [one for one in findings.numbers if one not in members]
     if experiment.table and not boards:
         parts.append(f"{experiment.unit[:1].upper()}{experiment.unit[1:]}.\n")
         parts.append(wide_table(experiment, found).markdown() + "\n")
-    for dataset, table in (side_by_side(experiment, lines, worst) if worst else {}).items():
+    for dataset, table in findings.beside.items():
         parts.append(f"### {dataset}, the forms of the attack and the worst case (seed 0)\n\n{table.markdown()}\n")
     for row, table in member_tables(members).items():
         parts.append(f"### {row}, member by member\n\n{table.markdown()}\n")
     if experiment.costs and not boards:
         parts.append(cost_table(lines).markdown() + "\n")
-    notes = [*experiment.notes, *_row_notes(experiment, found), *remarks(found), *remarked]
+    notes = [*experiment.notes, *_row_notes(experiment, found), *remarks(found), *findings.notes]
     parts.append("\n".join(f"- {note}" for note in [_origin(found, lines), *notes]) + "\n")
     return "\n".join(parts)
 

@@ -112,8 +112,8 @@ def _left_by_attacks(everything: Everything) -> dict[str, dict[float, list[Left]
     for name, lines in everything.items():
         for line, subject, epsilon in _attacked(lines):
             form = f", {line['form']} form" if line["form"] else ""
-            transferred = ", transferred" if "transfer_from" in line["config"] else ""
-            by = f"{line['config']['attack']['name']}{form}{transferred} ({name})"
+            how = ", transferred" if "transfer_from" in line["config"] else form
+            by = f"{line['config']['attack']['name']}{how} ({name})"
             add(subject, epsilon, Left(line["result"]["values"][""], by, line["result"].get("flips")))
         for line, subject, budget, value in _judged(lines):
             result = line["result"]

@@ -54,8 +54,7 @@ class Protected(nn.Module):
         """Return the classifier's output on the purified graph."""
         if self.memory is not None:
             edge_index, edge_weight, _ = self.memory.restore(len(x), edge_index, edge_weight)
-        edges, weight = self.purifier.purify_edges(x, edge_index, edge_weight)
-        return self._classify(x, edges, weight, None, *args, **kwargs)
+        return self._purified_output(x, edge_index, edge_weight, None, *args, **kwargs)
 
     def relaxed(
         self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, presence: Tensor, *args: Any, **kwargs: Any
@@ -68,6 +67,20 @@ class Protected(nn.Module):
             edge_index, edge_weight, there = self.memory.restore(len(x), edge_index, edge_weight, presence)
             assert there is not None  # as a presence was given
             presence = there
+        return self._purified_output(x, edge_index, edge_weight, presence, *args, **kwargs)
+
+    def _purified_output(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None,
+        presence: Tensor | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        if self.purifier.factored:
+            factors = self.purifier.factor_edges(x, edge_index, edge_weight, presence)
+            return self.classifier(x, factors, *args, **kwargs)
         edges, weight = self.purifier.purify_edges(x, edge_index, edge_weight, presence)
         return self._classify(x, edges, weight, None if self.purifier.adds_edges else presence, *args, **kwargs)
 
@@ -236,6 +249,9 @@ def protect(
     purifier = require_fitted(purifier)
     refuse_caches(classifier)
     refuse_data_models(classifier)
+    if purifier.factored:
+        _require_factors(classifier, purifier, threshold)
+        return Protected(classifier, purifier, weight_arg, None, memory=memory)
     if threshold is not None:
         if not is_real(threshold) or not 0 <= threshold <= 1:
             raise InputError(f"threshold must be a number between 0 and 1, not {threshold!r}.")
@@ -250,6 +266,20 @@ def protect(
     if known is not None:
         model.check_weights(known)
     return model
+
+
+def _require_factors(classifier: nn.Module, purifier: Purifier, threshold: float | None) -> None:
+    if threshold is not None:
+        raise InputError(
+            f"This {type(purifier).__name__} returns the factors of an adjacency, and threshold is about edges: leave "
+            "it out."
+        )
+    if getattr(classifier, "takes_factors", False) is not True:
+        raise UnsupportedModelError(
+            f"This {type(purifier).__name__} returns the factors of an adjacency, which {type(classifier).__name__} "
+            "can't be given: use a GCN, an APPNP or a GPRGNN of purigraph.classifiers, or a purifier that returns "
+            'edges, such as SVD(reconstruction="edges").'
+        )
 
 
 def _require_weights(classifier: nn.Module, weight_arg: str) -> None:

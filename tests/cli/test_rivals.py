@@ -38,6 +38,20 @@ def test_fit_purify_train_evaluate(kind: str, workshop: Workshop, tmp_path: Path
     assert json.loads(invoke(*common))["records"][0]["mode"] == "adaptive"
 
 
+def test_factors_in_place_of_edges(workshop: Workshop, tmp_path: Path) -> None:
+    folder, gcn, out = tmp_path / "m", tmp_path / "gcn", tmp_path / "out.npz"
+    kind = ["--kind", "svd", "--set", "rank=10", "--set", "reconstruction=factored"]
+    assert "nothing to learn" in invoke("fit", workshop.graph, *kind, "-o", folder)
+    assert "purified by svd" in invoke("train", workshop.graph, "-o", gcn, "--epochs", 5, "-m", folder).lower()
+    common = ["-m", folder, "--epsilon", 0.2, *QUICK, "--json"]
+    found = json.loads(invoke("evaluate", workshop.graph, "-c", gcn, *common))
+    assert found["records"][0]["mode"] == "adaptive"
+    refused("no edges to list", "purify", workshop.graph, "-m", folder, "-o", out)
+    assert not out.exists()
+    refused("GAT can't be given", "train", workshop.graph, "-k", "gat", "-o", tmp_path / "gat", "-m", folder)
+    assert not (tmp_path / "gat").exists()
+
+
 def test_settings_of_a_saved_one_can_be_changed(workshop: Workshop, tmp_path: Path) -> None:
     folder = tmp_path / "m"
     invoke("fit", workshop.graph, "--kind", "jaccard", "-o", folder, "--set", "similarity=cosine")

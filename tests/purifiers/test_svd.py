@@ -139,7 +139,9 @@ def test_graphs_of_low_rank_and_with_equal_singular_values(pairs: torch.Tensor, 
 
 def test_what_would_not_fit_is_refused() -> None:
     graph = PairGraph(20_000, torch.tensor([[0], [1]]))
-    with pytest.raises(InputError, match=r"20,000 nodes has 199,990,000 pairs.*16\.0 GB.*reconstruction=\"edges\""):
+    with pytest.raises(
+        InputError, match=r"20,000 nodes has 199,990,000 pairs.*16\.0 GB.*reconstruction=\"factored\".*\"edges\""
+    ):
         pg.SVD(reconstruction="dense").purify(torch.ones(20_000, 1), graph)
 
 
@@ -153,4 +155,11 @@ def test_iterations_that_fail_are_replaced_or_named(monkeypatch: pytest.MonkeyPa
     torch.testing.assert_close(pg.SVD(rank=5)(data).edge_weight, expected, atol=1e-5, rtol=1e-5)
     monkeypatch.setattr(low_rank, "_FULL_IF_NEEDED_UP_TO", 10)
     with pytest.raises(PurigraphError, match="another rank or seed"):
+        pg.SVD(rank=5)(data)
+
+    def out_of_memory(*args: object, **kwargs: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(low_rank, "eigsh", out_of_memory)
+    with pytest.raises(PurigraphError, match="5 leading singular vectors .* 300 nodes .* a lower rank"):
         pg.SVD(rank=5)(data)

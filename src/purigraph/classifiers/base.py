@@ -7,11 +7,14 @@ from typing import ClassVar, TypeAlias
 
 from torch import Tensor
 
+from purigraph.graph import LowRankAdjacency
 from purigraph.kernels import Features
 from purigraph.pretrained import Pretrained, SavedComponents
 from purigraph.settings import setting
 
 NodeFeatures: TypeAlias = Tensor | Features
+#: Edges (2, M), or the factors of an adjacency.
+Adjacency: TypeAlias = Tensor | LowRankAdjacency
 
 
 class Classifier(Pretrained):
@@ -28,16 +31,19 @@ class Classifier(Pretrained):
 
     #: Whether the logits depend on the edges at all. If not, no attack on the edges can change them.
     uses_edges: ClassVar[bool] = True
+    #: Whether the adjacency may be given by its factors, in place of edges: it is multiplied with, and nothing else.
+    takes_factors: ClassVar[bool] = False
 
     @abstractmethod
-    def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(self, x: NodeFeatures, edge_index: Adjacency, edge_weight: Tensor | None = None) -> Tensor:
         """Classify every node.
 
         Args:
             x: (N, F) floating point, dense or sparse (COO, CSR); or `purigraph.kernels.Features`, prepared once for
                 many calls.
-            edge_index: (2, M) int64, sources and targets; an undirected edge is listed in both directions.
-            edge_weight: (M,) non-negative. Default: ones.
+            edge_index: (2, M) int64, sources and targets; an undirected edge is listed in both directions. If it
+                `takes_factors`, a `purigraph.graph.LowRankAdjacency` will do as well.
+            edge_weight: (M,) non-negative, for edges. Default: ones.
 
         Returns:
             (N, C) logits.

@@ -10,6 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from purigraph.classifiers.base import Adjacency
+from purigraph.errors import UnsupportedModelError
+from purigraph.graph import LowRankAdjacency
 from purigraph.graph.edge_structure import structure_of
 from purigraph.graph.edge_weights import LARGEST_WEIGHT, check_weight_form, check_weight_range
 from purigraph.graph.pair_graph import inverse_sqrt
@@ -29,10 +32,16 @@ class Edges:
         weight: (M,) in the order of the pattern's entries; 0 for self-loops.
 
     Raises:
+        UnsupportedModelError: If there are no edges, only the factors of an adjacency.
         GraphError: If the shapes don't match, a node does not exist, or a weight is not finite or too large.
     """
 
-    def __init__(self, edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, dtype: torch.dtype) -> None:
+    def __init__(self, edge_index: Adjacency, edge_weight: Tensor | None, num_nodes: int, dtype: torch.dtype) -> None:
+        if isinstance(edge_index, LowRankAdjacency):
+            raise UnsupportedModelError(
+                "This classifier needs a list of edges, and an adjacency known by its factors has none: those with "
+                "takes_factors (GCN, APPNP, GPRGNN) do with the factors."
+            )
         self.pattern, order, is_edge = structure_of(edge_index, num_nodes).by_target
         if edge_weight is None:
             given = torch.ones(len(order), dtype=dtype, device=order.device)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from purigraph.classifiers.base import registry
-from purigraph.classifiers.edges import Edges
+from purigraph.classifiers.base import Adjacency, registry
+from purigraph.classifiers.normalised import Product, product_without_loops
 from purigraph.classifiers.polynomial import PolynomialClassifier, pagerank_coefficients
 from purigraph.settings import setting
 
@@ -27,10 +27,11 @@ class EvenNet(PolynomialClassifier):
     alpha: float = setting("The teleport probability of the initial coefficients.", default=0.1, gt=0, le=1)
 
     step = 2
+    takes_factors = False  # see `product_without_loops`
 
     def _build(self) -> None:
         super()._build()
         self.coefficients = nn.Parameter(pagerank_coefficients(self.hops // self.step, self.alpha, step=self.step))
 
-    def _propagation(self, edges: Edges) -> tuple[Tensor, Tensor | None]:
-        return edges.normalised(), None
+    def _product(self, edge_index: Adjacency, edge_weight: Tensor | None, like: Tensor) -> Product:
+        return product_without_loops(edge_index, edge_weight, like)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from purigraph.classifiers.base import registry
+from purigraph.classifiers.base import Adjacency, registry
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.layered import Aggregate, LayeredClassifier
 from purigraph.errors import InputError
@@ -61,7 +61,7 @@ class GAT(LayeredClassifier):
             for width, number in zip(widths, heads, strict=True)
         )
 
-    def _aggregation(self, edge_index: Tensor, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
+    def _aggregation(self, edge_index: Adjacency, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
         edges = Edges(edge_index, edge_weight, h.shape[0], h.dtype)
         weight = edges.weight if self.weight_exponent == 1 else edges.weight**self.weight_exponent
         return lambda number, h: self.attention[number](h, edges, weight)

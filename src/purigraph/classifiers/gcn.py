@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from purigraph.classifiers.base import registry
-from purigraph.classifiers.edges import Edges
+from purigraph.classifiers.base import Adjacency, registry
 from purigraph.classifiers.layered import Aggregate, LayeredClassifier, zero_biases
-from purigraph.kernels.propagation import propagate
+from purigraph.classifiers.normalised import product_with_loops
 
 
 @registry.register("gcn")
@@ -25,10 +24,11 @@ class GCN(LayeredClassifier):
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
     """
 
+    takes_factors = True
+
     def _build_aggregation(self, widths: Sequence[int]) -> None:
         self.biases = zero_biases(widths)
 
-    def _aggregation(self, edge_index: Tensor, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
-        edges = Edges(edge_index, edge_weight, h.shape[0], h.dtype)
-        value, loop = edges.normalised_with_loops()
-        return lambda number, h: propagate(edges.pattern, value, h, loop) + self.biases[number]
+    def _aggregation(self, edge_index: Adjacency, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
+        product = product_with_loops(edge_index, edge_weight, h)
+        return lambda number, h: product(h) + self.biases[number]

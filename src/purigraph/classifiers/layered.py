@@ -11,7 +11,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from purigraph.classifiers.base import Classifier, NodeFeatures
+from purigraph.classifiers.base import Adjacency, Classifier, NodeFeatures
 from purigraph.classifiers.first_layer import FirstLayer
 from purigraph.settings import setting
 
@@ -49,10 +49,10 @@ class LayeredClassifier(Classifier):
         """Create the parameters of the aggregations, given the width of each layer."""
 
     @abstractmethod
-    def _aggregation(self, edge_index: Tensor, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
+    def _aggregation(self, edge_index: Adjacency, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
         """Return the aggregation over a graph; h (N, Z) gives the number of nodes, the dtype and the device."""
 
-    def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(self, x: NodeFeatures, edge_index: Adjacency, edge_weight: Tensor | None = None) -> Tensor:
         """Classify every node; see `Classifier.forward`."""
         h: Tensor = self.first(x)
         aggregate = self._aggregation(edge_index, edge_weight, h)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from torch import Tensor, nn
 
-from purigraph.classifiers.base import Classifier, NodeFeatures, registry
+from purigraph.classifiers.base import Adjacency, Classifier, NodeFeatures, registry
 from purigraph.classifiers.first_layer import FirstLayer
 from purigraph.settings import setting
 
@@ -42,7 +42,9 @@ class MLP(Classifier):
         self.others = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths[1:]))
         self.drop = nn.Dropout(self.dropout)
 
-    def forward(self, x: NodeFeatures, edge_index: Tensor | None = None, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: NodeFeatures, edge_index: Adjacency | None = None, edge_weight: Tensor | None = None
+    ) -> Tensor:
         """Classify every node by its own features; see `Classifier.forward`."""
         h: Tensor = self.first(x)
         for layer in self.others:

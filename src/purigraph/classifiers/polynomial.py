@@ -9,18 +9,16 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from purigraph.classifiers.base import Classifier, NodeFeatures
-from purigraph.classifiers.edges import Edges
+from purigraph.classifiers.base import Adjacency, Classifier, NodeFeatures
 from purigraph.classifiers.mlp import MLP
-from purigraph.kernels.csr import Pattern
-from purigraph.kernels.propagation import propagate
+from purigraph.classifiers.normalised import Product, product_with_loops
 from purigraph.settings import setting
 
 
 class PolynomialClassifier(Classifier):
     r"""Predict, then propagate: $Z = \sum_k \gamma_k P^{k s}\, \mathrm{MLP}(X)$ with a normalised adjacency P.
 
-    A subclass sets `coefficients` in `_build`, as a parameter or a buffer. P has self-loops unless `_propagation` is
+    A subclass sets `coefficients` in `_build`, as a parameter or a buffer. P has self-loops unless `_product` is
     overridden.
 
     Shapes: x (N, F), edge_index (2, M), edge_weight (M,) give (N, C).
@@ -33,6 +31,7 @@ class PolynomialClassifier(Classifier):
     hops: int = setting("K, the number of hops.", default=10, ge=1, le=1_000)
     dropout: float = setting("Dropout probability before every layer of the MLP.", default=0.5, ge=0, lt=1)
 
+    takes_factors = True
     #: The number s of hops from one term to the next.
     step: ClassVar[int] = 1
     #: (K/s + 1,) $\gamma$.
@@ -41,35 +40,30 @@ class PolynomialClassifier(Classifier):
     def _build(self) -> None:
         self.mlp = MLP.inside(self)
 
-    def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(self, x: NodeFeatures, edge_index: Adjacency, edge_weight: Tensor | None = None) -> Tensor:
         """Classify every node; see `Classifier.forward`."""
         h: Tensor = self.mlp(x)
-        edges = Edges(edge_index, edge_weight, h.shape[0], h.dtype)
-        value, loop = self._propagation(edges)
-        return polynomial_filter(h, self.coefficients, edges.pattern, value, loop, step=self.step)
+        product = self._product(edge_index, edge_weight, h)
+        return polynomial_filter(h, self.coefficients, product, step=self.step)
 
-    def _propagation(self, edges: Edges) -> tuple[Tensor, Tensor | None]:
-        """Return the entries of P off and on the diagonal."""
-        return edges.normalised_with_loops()
+    def _product(self, edge_index: Adjacency, edge_weight: Tensor | None, like: Tensor) -> Product:
+        """Return the product with P."""
+        return product_with_loops(edge_index, edge_weight, like)
 
 
-def polynomial_filter(
-    h: Tensor, coefficients: Tensor, pattern: Pattern, value: Tensor, loop: Tensor | None, step: int = 1
-) -> Tensor:
-    r"""Return $\sum_{k=0}^{n} \gamma_k P^{k s} H$, computed with $n s$ sparse products.
+def polynomial_filter(h: Tensor, coefficients: Tensor, product: Product, step: int = 1) -> Tensor:
+    r"""Return $\sum_{k=0}^{n} \gamma_k P^{k s} H$, computed with $n s$ products.
 
     Args:
         h: (N, Z).
         coefficients: (n+1,) $\gamma$.
-        pattern: Where P has entries.
-        value: (M,) the values of these entries.
-        loop: (N,) the diagonal of P, or None for zeros.
+        product: Multiplies with P.
         step: The number s of hops from one term to the next.
     """
     out = coefficients[0] * h
     for k in range(1, len(coefficients)):
         for _ in range(step):
-            h = propagate(pattern, value, h, loop)
+            h = product(h)
         out = out + coefficients[k] * h
     return out
 

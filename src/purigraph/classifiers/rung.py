@@ -7,7 +7,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from purigraph.classifiers.base import Classifier, NodeFeatures, registry
+from purigraph.classifiers.base import Adjacency, Classifier, NodeFeatures, registry
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.mlp import MLP
 from purigraph.kernels.propagation import propagate
@@ -73,7 +73,7 @@ class RUNG(Classifier):
         self.mlp = MLP.inside(self)
         self.mlp.first.dropout = self.input_dropout  # an MLP drops before its first layer too
 
-    def forward(self, x: NodeFeatures, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(self, x: NodeFeatures, edge_index: Adjacency, edge_weight: Tensor | None = None) -> Tensor:
         """Classify every node; see `Classifier.forward`."""
         first: Tensor = self.mlp(x)
         edges = Edges(edge_index, edge_weight, first.shape[0], first.dtype)

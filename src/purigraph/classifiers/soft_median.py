@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from purigraph.classifiers.base import registry
+from purigraph.classifiers.base import Adjacency, registry
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.layered import Aggregate, LayeredClassifier, zero_biases
 from purigraph.kernels.csr import Pattern
@@ -52,14 +52,15 @@ class SoftMedianGDC(LayeredClassifier):
         # Training uses the same two graphs in every epoch.
         self._diffusions: Memo[Diffusion] = Memo(2)
 
-    def _aggregation(self, edge_index: Tensor, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
+    def _aggregation(self, edge_index: Adjacency, edge_weight: Tensor | None, h: Tensor) -> Aggregate:
         # What a diffusion depends on besides the edges.
         context = h.shape[0], h.dtype, h.device
-        diffusion = self._diffusions.get(edge_index, *context) if edge_weight is None else None
+        edges_alone = edge_index if edge_weight is None and isinstance(edge_index, Tensor) else None
+        diffusion = None if edges_alone is None else self._diffusions.get(edges_alone, *context)
         if diffusion is None:
             diffusion = self.diffuse(Edges(edge_index, edge_weight, h.shape[0], h.dtype))
-            if edge_weight is None:
-                self._diffusions.put(edge_index, diffusion, *context)
+            if edges_alone is not None:
+                self._diffusions.put(edges_alone, diffusion, *context)
         return lambda number, h: soft_median(h, diffusion, self.temperature) + self.biases[number]
 
     def diffuse(self, edges: Edges) -> Diffusion:

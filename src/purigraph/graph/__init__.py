@@ -10,6 +10,7 @@ from purigraph.graph.border import (
     to_scipy,
 )
 from purigraph.graph.budget import Budget, Limits
+from purigraph.graph.low_rank_adjacency import LowRankAdjacency
 from purigraph.graph.npz import load_npz, save_npz
 from purigraph.graph.pair_graph import PairGraph, inverse_sqrt
 from purigraph.graph.perturbation import Perturbation
@@ -20,6 +21,7 @@ __all__ = [
     "Entries",
     "InductiveSplit",
     "Limits",
+    "LowRankAdjacency",
     "PairGraph",
     "Perturbation",
     "as_pair_graph",

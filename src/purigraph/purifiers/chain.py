@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph.errors import InputError, ModelFileError
-from purigraph.graph import PairGraph
+from purigraph.graph import LowRankAdjacency, PairGraph
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.recipe import Recipe
 from purigraph.settings import Settings, setting
@@ -72,6 +72,8 @@ class Chain(Purifier):
         made = [
             part if isinstance(part, Purifier) else recipe.make() for part, recipe in zip(parts, recipes, strict=True)
         ]
+        if any(part.factored for part in made[:-1]):
+            raise InputError("Only the last part of a chain can return factors: the next one needs a graph.")
         self.purifiers = nn.ModuleList(made)
 
     @property
@@ -94,6 +96,11 @@ class Chain(Purifier):
     def adds_edges(self) -> bool:
         """Whether any part adds edges."""
         return any(part.adds_edges for part in self)
+
+    @property
+    def factored(self) -> bool:
+        """Whether the last part returns factors."""
+        return self[-1].factored
 
     @property
     def is_fitted(self) -> bool:
@@ -179,22 +186,32 @@ class Chain(Purifier):
 
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
         """Return what all parts leave (see `Purifier`)."""
-        return self._apply_all(x, graph, None)
+        return self._run_parts(list(self), x, graph, None)[0]
 
     def whole_weights(self, x: Tensor, graph: PairGraph, presence: Tensor) -> PairGraph:
         """Return the weights that whole pairs would have (see `Purifier`)."""
-        return self._apply_all(x, graph, presence)
+        return self._run_parts(list(self), x, graph, presence)[0]
 
-    def _apply_all(self, x: Tensor, graph: PairGraph, presence: Tensor | None) -> PairGraph:
+    def factors(self, x: Tensor, graph: PairGraph, presence: Tensor | None = None) -> LowRankAdjacency:
+        """Return the factors of what the parts before the last leave (see `GraphTransform`)."""
+        *before, last = self
+        return last.factors(x, *self._run_parts(before, x, graph, presence))
+
+    @staticmethod
+    def _run_parts(
+        parts: Sequence[Purifier], x: Tensor, graph: PairGraph, presence: Tensor | None
+    ) -> tuple[PairGraph, Tensor | None]:
+        """Return what some parts leave, with the weights of whole pairs, and to what share the pairs are there."""
         removed: Tensor | None = None
-        for part in self:
+        for part in parts:
             there = _there(graph, presence, removed)
             graph = part.purify(x, graph) if there is None else part.whole_weights(x, graph, there)
             if part.adds_edges:  # the result is complete, on pairs of its own
                 presence, removed = None, None
             now = graph.weight.detach() <= 0
             removed = now if removed is None else removed | now
-        return graph if removed is None else graph.with_weight(graph.weight.masked_fill(removed, 0.0))
+        left = graph if removed is None else graph.with_weight(graph.weight.masked_fill(removed, 0.0))
+        return left, presence
 
 
 def _there(graph: PairGraph, presence: Tensor | None, removed: Tensor | None) -> Tensor | None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from purigraph.errors import InputError
-from purigraph.graph import Entries, PairGraph, read_data, read_edge_index
+from purigraph.graph import Entries, LowRankAdjacency, PairGraph, read_data, read_edge_index
 from purigraph.graph.nodes import read_nodes
 from purigraph.numbers import read_integer
 from purigraph.pretrained import Pretrained
@@ -36,6 +36,21 @@ class GraphTransform(Pretrained):
         """Whether the result can have edges that the input does not have. Such purifiers return graphs, not weights."""
         return False
 
+    @property
+    def factored(self) -> bool:
+        """Whether the result is a matrix that is known by its factors (see `factors`), without edges to list."""
+        return False
+
+    def factors(self, x: Tensor, graph: PairGraph, presence: Tensor | None = None) -> LowRankAdjacency:
+        """Return the purified adjacency by its factors, if the purifier is `factored`; differentiable.
+
+        Args:
+            x: (N, F), the node features.
+            graph: The graph.
+            presence: (E,) in [0, 1], to what degree each pair is there. Default: ones.
+        """
+        raise InputError(f"{type(self).__name__} returns edges, not factors: call purify.")
+
     @abstractmethod
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
         """Return the graph with purified weights. Shapes: x (N, F). Differentiable in the weights if possible."""
@@ -56,7 +71,7 @@ class GraphTransform(Pretrained):
             return self.purify_data(x)[0]
         if edge_index is None:
             raise InputError("Call a purifier with a single Data or with (x, edge_index, edge_weight).")
-        if self.adds_edges:
+        if self.adds_edges and not self.factored:
             raise InputError(
                 f"{type(self).__name__} can add edges, so weights for the given edge_index are not its whole result: "
                 "call it on a Data, or use purify_edges(x, edge_index)."
@@ -79,6 +94,13 @@ class GraphTransform(Pretrained):
         graph, entries = read_edge_index(edge_index, edge_weight, num_rows(x))
         purified = self.purify(x, graph) if presence is None else self.purify_parts(x, graph, entries.collect(presence))
         return self._as_edges(purified, edge_index, entries)
+
+    def factor_edges(
+        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, presence: Tensor | None = None
+    ) -> LowRankAdjacency:
+        """Purify an edge list to factors; the arguments are those of `purify_edges`, and self-loops are left out."""
+        graph, entries = read_edge_index(edge_index, edge_weight, num_rows(x))
+        return self.factors(x, graph, None if presence is None else entries.collect(presence))
 
     def _as_edges(self, purified: PairGraph, edge_index: Tensor, entries: Entries) -> tuple[Tensor, Tensor]:
         """Return a purified graph as edges and weights, in the order of the given edges if none can be added."""

@@ -17,7 +17,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from torch import Tensor
 
 from purigraph.errors import PurigraphError
-from purigraph.graph import PairGraph
+from purigraph.graph import LowRankAdjacency, PairGraph
 from purigraph.graph.border import to_scipy
 
 Array = npt.NDArray[np.float64]
@@ -26,6 +26,8 @@ Array = npt.NDArray[np.float64]
 _FULL_UP_TO = 256
 # Where the iterations fail, the full decomposition takes minutes at most.
 _FULL_IF_NEEDED_UP_TO = 5000
+# ARPACK keeps 2 r + 1 vectors of float64.
+_BYTES_PER_VALUE = 8
 # Pairs whose values are computed at a time, times the rank: blocks of 32 MB.
 _BLOCK_ELEMENTS = 1 << 22
 # The gradient's equations are solved to this share of their right-hand sides, in so many iterations at the most.
@@ -51,6 +53,22 @@ def reconstruct(graph: PairGraph, wanted: PairGraph, rank: int, *, seed: int, ho
     vectors, values = _leading(matrix, min(rank, graph.num_nodes), seed)
     apply: Any = _Reconstruction.apply
     return cast(Tensor, apply(graph.weight, graph.pairs, wanted, vectors, values, matrix, hold_vectors))
+
+
+def factorise(graph: PairGraph, rank: int, *, seed: int, hold_vectors: bool) -> LowRankAdjacency:
+    r"""Return $\hat A = U (U \Lambda)^\top$ by its factors, differentiable in the graph's weights (see `reconstruct`).
+
+    Args:
+        graph: $A$.
+        rank: r.
+        seed: Of the vector that the iterations begin from.
+        hold_vectors: Compute gradients with constant eigenvectors.
+    """
+    matrix = to_scipy(graph).astype(np.float64)
+    vectors, values = _leading(matrix, min(rank, graph.num_nodes), seed)
+    apply: Any = _Factors.apply
+    left = torch.from_numpy(vectors).to(graph.weight)
+    return LowRankAdjacency(left, apply(graph.weight, graph.pairs, vectors, values, matrix, hold_vectors))
 
 
 class LowRank:
@@ -86,15 +104,39 @@ class _Reconstruction(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
         # Half on either side of the diagonal: the derivative is symmetric and its own adjoint.
-        u, incoming = ctx.u, ctx.wanted.with_weight(0.5 * gradient.detach().double())
-        pulled = to_scipy(incoming) @ u
-        inner = u.T @ pulled
-        across = pulled - u @ inner
-        if not ctx.hold:
-            across = _across(ctx.matrix, u, ctx.values, across)
-        both = _entries(u @ inner + across, u, ctx.given) + _entries(u, across, ctx.given)
-        weight = torch.from_numpy(2 * both).to(gradient.device, gradient.dtype)
-        return weight, None, None, None, None, None, None
+        incoming = ctx.wanted.with_weight(0.5 * gradient.detach().double())
+        weight = _pull_back(to_scipy(incoming) @ ctx.u, ctx.given, ctx.u, ctx.values, ctx.matrix, ctx.hold)
+        return torch.from_numpy(weight).to(gradient), None, None, None, None, None, None
+
+
+class _Factors(torch.autograd.Function):
+    r"""$U \Lambda$; what comes back to it is $\frac12 (G + G^\top) U$ (see `LowRankAdjacency`)."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, given: Tensor, u: Array, values: Array, matrix: Any, hold: bool) -> Tensor:
+        ctx.given, ctx.u, ctx.values, ctx.matrix, ctx.hold = given, u, values, matrix, hold
+        return torch.from_numpy(u * values).to(weight)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        pulled = gradient.detach().double().cpu().numpy()
+        weight = _pull_back(pulled, ctx.given, ctx.u, ctx.values, ctx.matrix, ctx.hold)
+        return torch.from_numpy(weight).to(gradient), None, None, None, None, None
+
+
+def _pull_back(pulled: Array, given: Tensor, u: Array, values: Array, matrix: Any, hold: bool) -> Array:
+    r"""Apply the derivative's adjoint to a symmetric gradient $B$, of which only $B U$ (N, r) is needed.
+
+    Returns:
+        (E,) the gradient of the weights of the given pairs.
+    """
+    inner = u.T @ pulled
+    across = pulled - u @ inner
+    if not hold:
+        across = _across(matrix, u, values, across)
+    return 2 * (_entries(u @ inner + across, u, given) + _entries(u, across, given))
 
 
 def _leading(matrix: Any, rank: int, seed: int) -> tuple[Array, Array]:
@@ -102,7 +144,6 @@ def _leading(matrix: Any, rank: int, seed: int) -> tuple[Array, Array]:
     size = matrix.shape[0]
     if not matrix.count_nonzero():
         return np.zeros((size, 0)), np.zeros(0)
-    # ARPACK works in a space of twice as many dimensions.
     if size <= max(_FULL_UP_TO, 2 * rank + 1):
         return _leading_of_all(matrix, rank)
     start = np.random.default_rng(seed).standard_normal(size)
@@ -114,6 +155,12 @@ def _leading(matrix: Any, rank: int, seed: int) -> tuple[Array, Array]:
         raise PurigraphError(
             f"The {rank} leading singular values of a graph with {size:,} nodes were not found ({error}): try another "
             "rank or seed."
+        ) from error
+    except MemoryError as error:
+        raise PurigraphError(
+            f"The {rank} leading singular vectors of a graph with {size:,} nodes take about "
+            f"{_BYTES_PER_VALUE * size * (2 * rank + 1) / 1e9:,.1f} GB while they are found, which this machine does "
+            "not have: use a lower rank."
         ) from error
     return vectors, values
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from purigraph.errors import InputError
-from purigraph.graph import PairGraph
+from purigraph.graph import LowRankAdjacency, PairGraph
 from purigraph.purifiers.base import Purifier, registry
 from purigraph.purifiers.edge_scorer import PairScores
-from purigraph.purifiers.low_rank import LowRank, reconstruct
+from purigraph.purifiers.low_rank import LowRank, factorise, reconstruct
 from purigraph.settings import setting
 
 # A pair of the dense form costs its two indices, its place in the adjacency by rows and columns and its weight, some of
@@ -30,9 +30,12 @@ class SVD(Purifier):
     With the singular value decomposition $A = U S V^\top$ of the weighted adjacency, the values are those of
     $$\hat A = \sum_{k \le r} s_k u_k v_k^\top, \qquad s_1 \ge s_2 \ge \dots,$$
     clipped to [0, 1]. They stand on the given edges (`reconstruction="edges"`: no edge is added, and absent ones stay
-    absent), or on all pairs of nodes where they are positive ("dense": the original, which adds edges; for small
-    graphs). The original keeps negative values and those above 1, and the diagonal; a graph of purigraph has no such
-    weights and no self-loops. Features are not looked at, and there is nothing to learn.
+    absent), or on all pairs of nodes where they are positive ("dense", which adds edges; for small graphs), as a graph
+    of purigraph has neither negative weights nor self-loops. The third form is the original's: "factored" keeps
+    negative values, those above 1 and the diagonal, for graphs of any size, as a classifier that only multiplies with
+    the adjacency needs no more than $U (S (V^\top H))$. It adds edges, too, and there are none to list: it works in
+    front of a classifier of purigraph with `takes_factors` (`purigraph.protect` says so otherwise). Features are not
+    looked at, and there is nothing to learn.
 
     The gradient is that of the approximation itself, singular vectors included. With `straight_through` the space that
     the leading singular vectors span is held constant instead and the clipping is passed by, which is faster and takes
@@ -48,8 +51,10 @@ class SVD(Purifier):
     """
 
     rank: int = setting("r, the number of singular values that are kept.", default=50, ge=1)
-    reconstruction: Literal["edges", "dense"] = setting(
-        'Where the values stand: on the given edges, or on all pairs ("dense", which adds edges).', default="edges"
+    reconstruction: Literal["edges", "dense", "factored"] = setting(
+        'Where the values stand: on the given edges, or on all pairs, listed ("dense") or as the product of two thin '
+        'matrices ("factored", for classifiers that take it); the last two add edges.',
+        default="edges",
     )
     cutoff: float = setting('Pairs of the "dense" form with a value up to this are left out.', default=0.0, ge=0, lt=1)
     max_dense_nodes: int = setting('The "dense" form refuses graphs with more nodes.', default=5000, ge=1)
@@ -64,13 +69,28 @@ class SVD(Purifier):
 
     @property
     def adds_edges(self) -> bool:
-        """Whether the reconstruction is dense."""
-        return self.reconstruction == "dense"
+        """Whether the values stand on all pairs."""
+        return self.reconstruction != "edges"
+
+    @property
+    def factored(self) -> bool:
+        """Whether the result is known by its factors."""
+        return self.reconstruction == "factored"
+
+    def factors(self, x: Tensor, graph: PairGraph, presence: Tensor | None = None) -> LowRankAdjacency:
+        """Return the approximation by its factors (see `GraphTransform`)."""
+        there = graph if presence is None else graph.with_weight(graph.weight * presence)
+        return factorise(there, self.rank, seed=self.seed, hold_vectors=self.straight_through)
 
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
         """Return the reconstruction (see `Purifier`)."""
         if self.reconstruction == "edges":
             return graph.with_weight(self._values(graph, graph))
+        if self.factored:
+            raise InputError(
+                'SVD(reconstruction="factored") has no edges to list: put it in front of a classifier with '
+                'purigraph.protect. For a graph with weights, use "edges" or, on small graphs, "dense".'
+            )
         everything = self._all_pairs(graph)
         weight = self._values(graph, everything)
         kept = (weight.detach() > self.cutoff).nonzero().squeeze(1)
@@ -104,7 +124,8 @@ class SVD(Purifier):
             raise InputError(
                 f"The dense reconstruction of a graph with {nodes:,} nodes has {number:,} pairs, which take about "
                 f"{number * _BYTES_PER_PAIR / 1e9:,.1f} GB; max_dense_nodes={self.max_dense_nodes:,} refuses it. Use "
-                'SVD(reconstruction="edges"), which keeps to the given edges, or raise max_dense_nodes.'
+                'SVD(reconstruction="factored") in front of a GCN, an APPNP or a GPRGNN, or "edges", which keeps to '
+                "the given edges; or raise max_dense_nodes."
             )
         return PairGraph(nodes, torch.triu_indices(nodes, nodes, offset=1, device=graph.device))
 

@@ -15,10 +15,11 @@ from purigraph.errors import InputError
 from purigraph.graph.splits import InductiveSplit
 from purigraph.numbers import read_seed
 from purigraph.purifiers import Purifier
+from purigraph.purifiers.base import require_fitted
 from purigraph.registry import Registry
 from purigraph.training.adversarial import GraphAttack, adversarial
 from purigraph.training.edge_loss import edge_loss
-from purigraph.training.purified import purify_split, record_purifier
+from purigraph.training.purified import OnFactors, purify_split, record_purifier
 from purigraph.training.run import TrainingResult, read_graphs
 from purigraph.training.self_training import self_training
 from purigraph.training.settings import AdversarialSettings, EdgeLossSettings, TrainingSettings
@@ -91,11 +92,12 @@ def train(
     with torch.inference_mode(False), torch.enable_grad():
         train_graph, validation_graph = read_graphs(split.train, split.validation)
         split = replace(split, train=train_graph, validation=validation_graph)
-        if purifier is not None:
+        build = _builder(classifier, split, hyper)
+        if purifier is not None and require_fitted(purifier).factored:
+            build = OnFactors.builder(build, purifier)
+        elif purifier is not None:
             split = purify_split(split, purifier)
-        task = Task(
-            _builder(classifier, split, hyper), split.train, split.validation, settings, seed, checkpoint, progress
-        )
+        task = Task(build, split.train, split.validation, settings, seed, checkpoint, progress)
         result = chosen.run(task, attack) if chosen.takes_attack else chosen.run(task)
     return result if purifier is None else record_purifier(result, purifier)
 

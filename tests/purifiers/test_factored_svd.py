@@ -249,3 +249,8 @@ def test_it_is_attacked_and_saved_like_any_other(tmp_path: Path) -> None:
     torch.testing.assert_close(
         pg.protect(gcn, loaded)(split.test.x, split.test.edge_index), model(split.test.x, split.test.edge_index)
     )
+
+
+def test_progress_names_the_classifier(capsys: pytest.CaptureFixture[str]) -> None:
+    train("gcn", "vanilla", small_split(), settings={"epochs": 3}, purifier=svd(), progress=True)
+    assert "GCN vanilla" in capsys.readouterr().err

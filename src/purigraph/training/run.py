@@ -144,6 +144,11 @@ class Run:
             return True
         return self.best_epoch > 0 and self.epochs_run - self.best_epoch >= self.settings.patience
 
+    @property
+    def _name(self) -> str:
+        """The classifier's, also if it is trained inside of another model."""
+        return type(getattr(self.model, "classifier", self.model)).__name__
+
     def complete(
         self, regime: str, *, checkpoint: str | Path | None = None, progress: bool | None = None
     ) -> TrainingResult:
@@ -158,7 +163,7 @@ class Run:
         self._resume(keeper)
         with (
             torch.random.fork_rng(self._random_devices()),
-            show_progress(f"{type(self.model).__name__} {regime}", self.settings.epochs, progress) as report,
+            show_progress(f"{self._name} {regime}", self.settings.epochs, progress) as report,
         ):
             self._seed()
             while not self.finished:

@@ -111,6 +111,8 @@ class Protected(nn.Module):
 
     def with_purifier(self, purifier: Purifier) -> Protected:
         """Return the same classifier behind another purifier (for example, with other settings)."""
+        if purifier.factored:
+            _require_factors(self.classifier, purifier, self.threshold)
         other = Protected(
             self.classifier, purifier, self.weight_arg, self.threshold, self.straight_through, self.memory
         )
@@ -251,6 +253,9 @@ def protect(
     refuse_data_models(classifier)
     if purifier.factored:
         _require_factors(classifier, purifier, threshold)
+        _require_weights(classifier, weight_arg)  # whoever transfers attacks calls it with edges
+        if straight_through:
+            raise InputError("straight_through is about edges that a threshold removes, and there are none to remove.")
         return Protected(classifier, purifier, weight_arg, None, memory=memory)
     if threshold is not None:
         if not is_real(threshold) or not 0 <= threshold <= 1:
@@ -276,10 +281,14 @@ def _require_factors(classifier: nn.Module, purifier: Purifier, threshold: float
         )
     if getattr(classifier, "takes_factors", False) is not True:
         raise UnsupportedModelError(
-            f"This {type(purifier).__name__} returns the factors of an adjacency, which {type(classifier).__name__} "
-            "can't be given: use a GCN, an APPNP or a GPRGNN of purigraph.classifiers, or a purifier that returns "
-            'edges, such as SVD(reconstruction="edges").'
+            f"This {type(purifier).__name__} returns the factors of an adjacency, which {_full_name(classifier)} can't "
+            "be given: use a GCN, an APPNP or a GPRGNN of purigraph.classifiers, or a purifier that returns edges, "
+            'such as SVD(reconstruction="edges").'
         )
+
+
+def _full_name(classifier: nn.Module) -> str:
+    return f"{type(classifier).__module__}.{type(classifier).__qualname__}"
 
 
 def _require_weights(classifier: nn.Module, weight_arg: str) -> None:

@@ -48,7 +48,7 @@ def test_factors_in_place_of_edges(workshop: Workshop, tmp_path: Path) -> None:
     assert found["records"][0]["mode"] == "adaptive"
     refused("no edges to list", "purify", workshop.graph, "-m", folder, "-o", out)
     assert not out.exists()
-    refused("GAT can't be given", "train", workshop.graph, "-k", "gat", "-o", tmp_path / "gat", "-m", folder)
+    refused("gat.GAT can't be given", "train", workshop.graph, "-k", "gat", "-o", tmp_path / "gat", "-m", folder)
     assert not (tmp_path / "gat").exists()
 
 

@@ -13,7 +13,7 @@ from helpers import communities
 from purifiers.frozen_attack import Array, as_data
 from purigraph import classifiers
 from purigraph.classifiers import Classifier
-from purigraph.errors import InputError, ModelFileError, UnsupportedModelError
+from purigraph.errors import GraphError, InputError, ModelFileError, UnsupportedModelError
 from purigraph.graph import (
     InductiveSplit,
     LowRankAdjacency,
@@ -157,7 +157,7 @@ def test_graphs_of_low_rank_and_with_equal_singular_values(pairs: torch.Tensor, 
         assert torch.autograd.grad(out.square().sum(), weight)[0].isfinite().all()
 
 
-def test_a_chain_may_end_in_factors() -> None:
+def test_a_chain_may_end_in_factors(tmp_path: Path) -> None:
     data = communities()
     jaccard = pg.Jaccard(similarity="cosine", cosine_threshold=0.0)
     chain = pg.Chain([jaccard, svd(5)])
@@ -168,6 +168,17 @@ def test_a_chain_may_end_in_factors() -> None:
     graph = as_pair_graph(data)
     half = torch.full((graph.num_pairs,), 0.5)
     torch.testing.assert_close(chain.factors(data.x, graph, half).dense(), 0.5 * expected.dense())
+    with pytest.raises(InputError, match="no edges to list"):
+        chain(data)
+    assert chain.fit(data).training_statistics is not None
+    pairs = torch.tensor([[0, 3], [1, 50]])
+    torch.testing.assert_close(
+        chain.score_edges(data, pairs), expected.dense()[pairs[0], pairs[1]].clamp(0, 1), atol=1e-6, rtol=1e-5
+    )
+    chain.save_pretrained(tmp_path)
+    loaded = pg.purifiers.load(tmp_path)
+    torch.testing.assert_close(loaded.factors(data.x, graph).dense(), expected.dense())
+    assert loaded.check(data) == chain.check(data)
     with pytest.raises(InputError, match="Only the last part"):
         pg.Chain([svd(5), jaccard])
 
@@ -179,9 +190,11 @@ def test_what_has_no_edges_says_so() -> None:
         lambda: purifier(data),
         lambda: purifier(data.x, data.edge_index),
         lambda: purifier.explain(data),
+        lambda: purifier.relaxed(data.x, data.edge_index, torch.ones(1), torch.ones(1)),
+        lambda: purifier.purify_subgraph(data, [0], 2),
     ]
     for call in calls:
-        with pytest.raises(InputError, match=r"has no edges to list.*purigraph\.protect.*\"edges\""):
+        with pytest.raises(InputError, match=r"This SVD .* no edges to list.*purigraph\.protect.*\"edges\""):
             call()
     with pytest.raises(InputError, match="returns edges, not factors"):
         pg.Jaccard().factor_edges(data.x, data.edge_index)
@@ -203,10 +216,39 @@ def test_classifiers_that_need_edges_are_refused(name: str) -> None:
 
 
 def test_other_models_and_thresholds_are_refused() -> None:
-    with pytest.raises(UnsupportedModelError, match="GCN can't be given"):
-        pg.protect(PygGCN(24, 8, 2, 3), svd())
+    of_pyg = PygGCN(24, 8, 2, 3)
+    with pytest.raises(UnsupportedModelError, match=r"torch_geometric.*GCN can't be given"):
+        pg.protect(of_pyg, svd())
+    with pytest.raises(UnsupportedModelError, match=r"torch_geometric.*GCN can't be given"):
+        pg.protect(of_pyg, pg.SVD()).with_purifier(svd())
+    with pytest.raises(UnsupportedModelError, match="takes no 'weight'"):
+        pg.protect(classifier("gcn", 24), svd(), weight_arg="weight")
+    with pytest.raises(InputError, match="none to remove"):
+        pg.protect(classifier("gcn", 24), svd(), straight_through=True)
     with pytest.raises(InputError, match="threshold is about edges"):
         pg.protect(classifier("gcn", 24), svd(), threshold=0.5)
+
+
+def test_factors_that_do_not_belong_to_the_graph_are_refused() -> None:
+    data, factors = communities(), LowRankAdjacency(torch.rand(7, 2), torch.rand(7, 2))
+    gcn = classifier("gcn", 24).float()
+    with pytest.raises(GraphError, match="7 nodes, but x has 120 rows"):
+        gcn(data.x, factors)
+    with pytest.raises(GraphError, match="leave out edge_weight"):
+        gcn(data.x[:7], factors, torch.ones(3))
+    with pytest.raises(GraphError, match=r"same shape \(N, r\)"):
+        LowRankAdjacency(torch.rand(7, 2), torch.rand(7, 3))
+
+
+def test_the_matrix_itself_has_the_same_gradient() -> None:
+    data, _ = as_data(weighted=True)
+    graph = as_pair_graph(data)
+    weight = graph.weight.clone().requires_grad_()
+    factors = svd().factors(data.x, graph.with_weight(weight))
+    h = torch.randn(12, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    (by_products,) = torch.autograd.grad(factors.times(h)[3].sum(), weight, retain_graph=True)
+    (by_matrix,) = torch.autograd.grad((factors.dense() @ h)[3].sum(), weight)
+    torch.testing.assert_close(by_matrix, by_products)
 
 
 def small_split() -> InductiveSplit:

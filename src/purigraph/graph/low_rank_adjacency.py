@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from purigraph.errors import GraphError
 
 
 class LowRankAdjacency:
-    r"""The symmetric adjacency $A = L R^\top$ of low rank; nothing of size N x N is ever made.
+    r"""An adjacency $A = L R^\top = R L^\top$ of low rank; products with it need nothing of size N x N.
 
     Almost all of its entries are small and not 0, some are negative, and it has a diagonal.
 
@@ -18,7 +19,7 @@ class LowRankAdjacency:
 
     Args:
         left: (N, r), $L$, without gradient.
-        right: (N, r), $R$.
+        right: (N, r), $R$, such that the product is symmetric, as $L$ times a diagonal matrix is.
     """
 
     def __init__(self, left: Tensor, right: Tensor) -> None:
@@ -57,4 +58,4 @@ class LowRankAdjacency:
 
     def dense(self) -> Tensor:
         """Return the matrix itself, (N, N): for small graphs."""
-        return self.left @ self.right.t()
+        return self.times(torch.eye(self.num_nodes, dtype=self.left.dtype, device=self.left.device))

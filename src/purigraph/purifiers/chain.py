@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from purigraph.errors import InputError, ModelFileError
 from purigraph.graph import LowRankAdjacency, PairGraph
 from purigraph.purifiers.base import Purifier, registry
+from purigraph.purifiers.edge_scorer import PairScores
 from purigraph.purifiers.recipe import Recipe
 from purigraph.settings import Settings, setting
 
@@ -196,6 +197,13 @@ class Chain(Purifier):
         """Return the factors of what the parts before the last leave (see `GraphTransform`)."""
         *before, last = self
         return last.factors(x, *self._run_parts(before, x, graph, presence))
+
+    def _pair_scores(self, x: Tensor, graph: PairGraph) -> PairScores:
+        if not self.factored:
+            return super()._pair_scores(x, graph)
+        # What the parts before remove has an entry in the reconstruction like any other pair.
+        *before, last = self
+        return last._pair_scores(x, self._run_parts(before, x, graph, None)[0])
 
     @staticmethod
     def _run_parts(

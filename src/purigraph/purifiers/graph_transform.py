@@ -51,6 +51,15 @@ class GraphTransform(Pretrained):
         """
         raise InputError(f"{type(self).__name__} returns edges, not factors: call purify.")
 
+    def require_edges(self) -> None:
+        """Raise `InputError` if the purifier is `factored`, for whoever needs edges."""
+        if self.factored:
+            raise InputError(
+                f"This {type(self).__name__} returns the factors of an adjacency and has no edges to list: put it in "
+                "front of a classifier (purigraph.protect, or train, evaluate and attack with -m), or use a form with "
+                'edges, such as reconstruction="edges".'
+            )
+
     @abstractmethod
     def purify(self, x: Tensor, graph: PairGraph) -> PairGraph:
         """Return the graph with purified weights. Shapes: x (N, F). Differentiable in the weights if possible."""
@@ -71,7 +80,8 @@ class GraphTransform(Pretrained):
             return self.purify_data(x)[0]
         if edge_index is None:
             raise InputError("Call a purifier with a single Data or with (x, edge_index, edge_weight).")
-        if self.adds_edges and not self.factored:
+        self.require_edges()
+        if self.adds_edges:
             raise InputError(
                 f"{type(self).__name__} can add edges, so weights for the given edge_index are not its whole result: "
                 "call it on a Data, or use purify_edges(x, edge_index)."
@@ -140,6 +150,7 @@ class GraphTransform(Pretrained):
 
         Shapes: x (N, F), edge_index (2, M), edge_weight (M,), presence (M,) -> (M,); differentiable in `presence`.
         """
+        self.require_edges()
         if self.adds_edges:
             raise InputError(f"{type(self).__name__} can add edges: use purify_edges(..., presence=...).")
         return self.purify_edges(x, edge_index, edge_weight, presence)[1]
@@ -186,6 +197,7 @@ class GraphTransform(Pretrained):
             A new `Data` with the neighbourhood's x, edge_index and purified edge_weight; `n_id` and `e_id`, its nodes
             and entries in `data`; and `edge_mask`, which of its entries touch a given node.
         """
+        self.require_edges()
         if self.adds_edges:
             raise InputError(f"{type(self).__name__} can add edges anywhere in a graph: purify the whole.")
         graph = self._read(data)[0]

@@ -144,8 +144,20 @@ def _leading(matrix: Any, rank: int, seed: int) -> tuple[Array, Array]:
     size = matrix.shape[0]
     if not matrix.count_nonzero():
         return np.zeros((size, 0)), np.zeros(0)
-    if size <= max(_FULL_UP_TO, 2 * rank + 1):
-        return _leading_of_all(matrix, rank)
+    try:
+        if size <= max(_FULL_UP_TO, 2 * rank + 1):
+            return _leading_of_all(matrix, rank)
+        return _leading_by_iterations(matrix, rank, seed)
+    except MemoryError as error:
+        raise PurigraphError(
+            f"The {rank} leading singular vectors of a graph with {size:,} nodes take about "
+            f"{_BYTES_PER_VALUE * size * min(2 * rank + 1, size) / 1e9:,.1f} GB while they are found, which this "
+            "machine does not have: use a lower rank."
+        ) from error
+
+
+def _leading_by_iterations(matrix: Any, rank: int, seed: int) -> tuple[Array, Array]:
+    size = matrix.shape[0]
     start = np.random.default_rng(seed).standard_normal(size)
     try:
         values, vectors = eigsh(matrix, k=rank, which="LM", v0=start)
@@ -155,12 +167,6 @@ def _leading(matrix: Any, rank: int, seed: int) -> tuple[Array, Array]:
         raise PurigraphError(
             f"The {rank} leading singular values of a graph with {size:,} nodes were not found ({error}): try another "
             "rank or seed."
-        ) from error
-    except MemoryError as error:
-        raise PurigraphError(
-            f"The {rank} leading singular vectors of a graph with {size:,} nodes take about "
-            f"{_BYTES_PER_VALUE * size * (2 * rank + 1) / 1e9:,.1f} GB while they are found, which this machine does "
-            "not have: use a lower rank."
         ) from error
     return vectors, values
 

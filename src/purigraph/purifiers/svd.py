@@ -46,7 +46,8 @@ class SVD(Purifier):
     Reference: "All You Need Is Low (Rank): Defending Against Adversarial Attacks on Graphs", WSDM 2020.
 
     Shapes:
-        `purifier(data)`: a `Data` with x (N, F), edge_index (2, M), and edge_weight (M,) if any -> a new `Data`.
+        `purifier(data)`: a `Data` with x (N, F), edge_index (2, M), and edge_weight (M,) if any -> a new `Data`; not
+        for "factored".
         `purifier(x, edge_index, edge_weight=None)`: -> (M,), differentiable in edge_weight; for "edges" only.
     """
 
@@ -86,11 +87,7 @@ class SVD(Purifier):
         """Return the reconstruction (see `Purifier`)."""
         if self.reconstruction == "edges":
             return graph.with_weight(self._values(graph, graph))
-        if self.factored:
-            raise InputError(
-                'SVD(reconstruction="factored") has no edges to list: put it in front of a classifier with '
-                'purigraph.protect. For a graph with weights, use "edges" or, on small graphs, "dense".'
-            )
+        self.require_edges()
         everything = self._all_pairs(graph)
         weight = self._values(graph, everything)
         kept = (weight.detach() > self.cutoff).nonzero().squeeze(1)

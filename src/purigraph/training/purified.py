@@ -33,7 +33,8 @@ class OnFactors(nn.Module):
     """A classifier that sees every graph by the factors that a purifier makes of it, for training alone.
 
     There is no purified graph to train on then (see `Purifier.factored`). The factors carry no gradient; those of the
-    last graphs are kept, as training calls for the same two in every epoch.
+    last graphs are kept, as most regimes call for the same two in every epoch; of a graph that loses edges in every
+    epoch, new ones are made, after the loss.
 
     Args:
         classifier: A classifier that takes factors.
@@ -51,9 +52,14 @@ class OnFactors(nn.Module):
         self.register_buffer("made_by", torch.tensor(int(made_by[:15], 16)))
         self._factors: Memo[LowRankAdjacency] = Memo(2)
 
+    @property
+    def trained_name(self) -> str:
+        """The name of what is trained, for progress reports."""
+        return type(self.classifier).__name__
+
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Any:
         """Return the classifier's output."""
-        context = None if edge_weight is None else Identity(edge_weight)
+        context = [Identity(tensor) for tensor in (x, edge_weight) if tensor is not None]
         factors = self._factors.get(edge_index, context)
         if factors is None:
             with torch.no_grad():

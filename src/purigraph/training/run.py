@@ -146,8 +146,8 @@ class Run:
 
     @property
     def _name(self) -> str:
-        """The classifier's, also if it is trained inside of another model."""
-        return type(getattr(self.model, "classifier", self.model)).__name__
+        """The model's, or that of the classifier inside of it (see `OnFactors`)."""
+        return str(getattr(self.model, "trained_name", type(self.model).__name__))
 
     def complete(
         self, regime: str, *, checkpoint: str | Path | None = None, progress: bool | None = None

@@ -49,8 +49,7 @@ def reconstruct(graph: PairGraph, wanted: PairGraph, rank: int, *, seed: int, ho
         seed: Of the vector that the iterations begin from.
         hold_vectors: Compute gradients with constant eigenvectors.
     """
-    matrix = to_scipy(graph).astype(np.float64)
-    vectors, values = _leading(matrix, min(rank, graph.num_nodes), seed)
+    matrix, vectors, values = _decompose(graph, rank, seed)
     apply: Any = _Reconstruction.apply
     return cast(Tensor, apply(graph.weight, graph.pairs, wanted, vectors, values, matrix, hold_vectors))
 
@@ -64,8 +63,7 @@ def factorise(graph: PairGraph, rank: int, *, seed: int, hold_vectors: bool) -> 
         seed: Of the vector that the iterations begin from.
         hold_vectors: Compute gradients with constant eigenvectors.
     """
-    matrix = to_scipy(graph).astype(np.float64)
-    vectors, values = _leading(matrix, min(rank, graph.num_nodes), seed)
+    matrix, vectors, values = _decompose(graph, rank, seed)
     apply: Any = _Factors.apply
     left = torch.from_numpy(vectors).to(graph.weight)
     return LowRankAdjacency(left, apply(graph.weight, graph.pairs, vectors, values, matrix, hold_vectors))
@@ -81,8 +79,7 @@ class LowRank:
     """
 
     def __init__(self, graph: PairGraph, rank: int, *, seed: int) -> None:
-        matrix = to_scipy(graph).astype(np.float64)
-        self._vectors, self._values = _leading(matrix, min(rank, graph.num_nodes), seed)
+        _, self._vectors, self._values = _decompose(graph, rank, seed)
 
     def entries(self, pairs: Tensor) -> Tensor:
         """Return the entries (M,) float64 at pairs (2, M)."""
@@ -137,6 +134,12 @@ def _pull_back(pulled: Array, given: Tensor, u: Array, values: Array, matrix: An
     if not hold:
         across = _across(matrix, u, values, across)
     return 2 * (_entries(u @ inner + across, u, given) + _entries(u, across, given))
+
+
+def _decompose(graph: PairGraph, rank: int, seed: int) -> tuple[Any, Array, Array]:
+    """The adjacency (N, N) as a SciPy matrix, and its leading eigenvectors and eigenvalues."""
+    matrix = to_scipy(graph).astype(np.float64)
+    return matrix, *_leading(matrix, min(rank, graph.num_nodes), seed)
 
 
 def _leading(matrix: Any, rank: int, seed: int) -> tuple[Array, Array]:

@@ -61,6 +61,32 @@ def test_it_learns_from_the_classifier_and_not_from_labels(gcn, split, student) 
     assert float((first(split.test.x).argmax(1) == taught).double().mean()) > 0.75
 
 
+def test_it_learns_what_it_is_taught_instead(gcn, split, student) -> None:
+    swapped = torch.nn.functional.one_hot(1 - split.train.y).float()
+    learned = pg.Anchor(**student).fit(gcn, split.train, taught=swapped, **SHORT)
+    own = pg.Anchor(**student).fit(gcn, split.train, **SHORT)
+    right, wrong = (float((one(split.test.x).argmax(1) == 1 - split.test.y).double().mean()) for one in (learned, own))
+    assert right > 0.75 > 0.25 > wrong
+    assert learned.provenance["agreement"] > 0.75  # with what it was taught, on nodes that it had not seen
+
+
+@pytest.mark.parametrize("case", ["labels", "too few", "negative", "sum", "nan"])
+def test_what_it_is_taught_must_be_probabilities(case: str, gcn, split) -> None:
+    good = torch.nn.functional.one_hot(split.train.y).float()
+    bad, words = {
+        "labels": (split.train.y, "must be a tensor of probabilities"),
+        "too few": (good[:-1], "must be a tensor of probabilities"),
+        "negative": (
+            torch.where(torch.arange(len(good)).unsqueeze(1) == 3, good - 1, good),
+            r"row 3 is not one \(1 rows",
+        ),
+        "sum": (2 * good, "rows of probabilities that sum to 1; row 0"),
+        "nan": (good * torch.nan, "row 0 is not one"),
+    }[case]
+    with pytest.raises(InputError, match=words):
+        pg.Anchor().fit(gcn, split.train, taught=bad, **SHORT)
+
+
 def test_the_same_seed_gives_the_same_bits(gcn, split, anchor, student) -> None:
     before = torch.get_rng_state()
     again = pg.Anchor(**student).fit(gcn, split.train, split.validation, **SHORT)

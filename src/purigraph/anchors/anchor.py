@@ -105,6 +105,7 @@ class Anchor(Pretrained):
         trusted: Data,
         validation: Data | None = None,
         *,
+        taught: Tensor | None = None,
         seed: int = 0,
         progress: bool | None = None,
         **settings: Any,
@@ -117,6 +118,8 @@ class Anchor(Pretrained):
             validation: A graph with labelled nodes (`y`, `val_mask`) that the classifier was not trained on, on which
                 the margin is chosen by accuracy. Default: it is chosen on trusted nodes by the share of changed
                 answers, which bounds the loss of accuracy.
+            taught: (N, C) what to learn about the trusted nodes, rows that sum to 1, for whoever knows better than the
+                classifier. Default: the classifier's own probabilities.
             seed: The seed of folds, initial values and dropout.
             progress: Whether to report progress on the error stream. Default: only if it takes long.
             **settings: Those of `AnchorFitSettings`: give_up, exposed, epochs, ...
@@ -125,7 +128,8 @@ class Anchor(Pretrained):
             Itself; `provenance` records how it went.
         """
         options = AnchorFitSettings(**settings)
-        taught = predict_logits(classifier, trusted).softmax(1)
+        said = predict_logits(classifier, trusted).softmax(1)
+        taught = said if taught is None else _checked_answers(taught, said)
         if len(taught) < 2:
             raise InputError("trusted has fewer than 2 nodes: an anchor holds some out to see how sure it can be.")
         features = Features.of(trusted.x)
@@ -257,6 +261,23 @@ class Anchor(Pretrained):
             f"Distilled from {record.get('trusted_nodes', 0)} nodes; on nodes that it has not seen it agrees with the "
             f"classifier in {100 * record.get('agreement', float('nan')):.1f} %. Margin {self.margin:.3g}{cost}."
         )
+
+
+def _checked_answers(taught: Tensor, said: Tensor) -> Tensor:
+    """Return what to learn, (N, C), like what the classifier said, (N, C)."""
+    if not isinstance(taught, Tensor) or taught.shape != said.shape:
+        found = tuple(taught.shape) if isinstance(taught, Tensor) else f"a {type(taught).__name__}"
+        raise InputError(
+            f"taught must be a tensor of probabilities {tuple(said.shape)}, as the classifier's, not {found}."
+        )
+    probabilities = taught.to(said)
+    wrong = ~((probabilities >= 0).all(1) & ((probabilities.sum(1) - 1).abs() < 1e-3))
+    if bool(wrong.any()):
+        raise InputError(
+            f"taught must have rows of probabilities that sum to 1; row {int(wrong.nonzero()[0])} is not one "
+            f"({int(wrong.sum())} rows in all): one-hot labels and softmax outputs are."
+        )
+    return probabilities
 
 
 def _agrees_more(first: Tensor, second: Tensor, wanted: Tensor) -> bool:

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from torch import nn
+from torch import Tensor, nn
 
 from purigraph import classifiers, datasets, purifiers, training
 from purigraph.anchors import Anchor, Votes
@@ -268,6 +268,7 @@ def fitted_anchor(
                 classifier,
                 scene.split.train,
                 scene.split.validation,
+                taught=_one_hot(scene.split.train.y) if spec.labels else None,
                 seed=scene.seed,
                 progress=scene.context.progress,
                 **spec.fit,
@@ -278,6 +279,10 @@ def fitted_anchor(
     place = scene.context.store.artefact("models", scene.subject(anchor=spec, classifier=classifier_spec))
     record = place.made(make)
     return Anchor.from_pretrained(place.folder / "model"), record
+
+
+def _one_hot(labels: Tensor) -> Tensor:
+    return nn.functional.one_hot(labels.long()).float()
 
 
 def _call(path: str, scene: Scene) -> nn.Module:

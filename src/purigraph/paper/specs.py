@@ -176,10 +176,13 @@ class AnchorSpec(Spec):
     Attributes:
         settings: Its settings.
         fit: The settings of `fit`.
+        labels: Learn the labels of all trusted nodes, which no defender has, in place of the classifier's answers: a
+            bound on what a better teacher could bring.
     """
 
     settings: dict[str, Any] = Field(default_factory=dict)
     fit: dict[str, Any] = Field(default_factory=dict)
+    labels: bool = False
 
     def components(self) -> Iterator[str]:
         """Yield the anchor."""

@@ -17,8 +17,10 @@ import purigraph as pg
 from helpers import communities
 from purigraph import anchors, attacks
 from purigraph.anchors.anchor import _agrees_more
+from purigraph.anchors.correction import corrected
 from purigraph.anchors.distillation import mean_probabilities, students_logits, untrained_students
 from purigraph.anchors.margin import Harm, smallest_margin
+from purigraph.anchors.students import MLPStudents
 from purigraph.anchors.topic_regression import TopicRegression, _Regression
 from purigraph.anchors.topics import WordGraph
 from purigraph.errors import InputError, NotFittedError, UnsupportedModelError
@@ -85,6 +87,76 @@ def test_what_it_is_taught_must_be_probabilities(case: str, gcn, split) -> None:
     }[case]
     with pytest.raises(InputError, match=words):
         pg.Anchor().fit(gcn, split.train, taught=bad, **SHORT)
+
+
+def test_corrections_spread_from_known_labels() -> None:
+    data = _ring(12)
+    answers = torch.rand(12, 3, generator=torch.Generator().manual_seed(0)).double().softmax(1)
+    labels, known = torch.arange(12) % 3, torch.zeros(12, dtype=torch.bool)
+    assert torch.allclose(corrected(answers, labels, known, data), answers)
+    known[[0, 7]] = True
+    truth = torch.nn.functional.one_hot(labels).double()
+    adjacency = torch.zeros(12, 12).double()
+    adjacency[data.edge_index[1], data.edge_index[0]] = 1
+    scale = adjacency.sum(1).rsqrt()
+    normalised = scale.unsqueeze(1) * adjacency * scale
+    errors = torch.where(known.unsqueeze(1), truth - answers, 0.0)
+    spread = 0.2 * torch.linalg.solve(torch.eye(12).double() - 0.8 * normalised, errors)
+    wanted = (answers + spread).clamp(min=torch.finfo(torch.float64).eps)
+    wanted = torch.where(known.unsqueeze(1), truth, wanted / wanted.sum(1, keepdim=True))
+    found = corrected(answers, labels, known, data)
+    assert torch.allclose(found, wanted, atol=1e-4)
+    assert not torch.allclose(found[1], answers[1], atol=1e-3)
+
+
+def _ring(size: int) -> Data:
+    node = torch.arange(size)
+    ends = torch.stack([node, (node + 1) % size])
+    return Data(edge_index=torch.cat([ends, ends.flip(0)], dim=1), num_nodes=size)
+
+
+def test_it_learns_validation_labels_and_no_others(gcn, split, student) -> None:
+    def fitted(validation: Data) -> pg.Anchor:
+        return pg.Anchor(**student).fit(gcn, split.train, validation, learn_labels=True, **SHORT)
+
+    first = fitted(split.validation)
+    hidden, wrong = copy.copy(split.validation), copy.copy(split.validation)
+    mask = split.validation.val_mask
+    hidden.y = torch.where(mask, split.validation.y, -1)
+    wrong.y = torch.where(mask, 1 - split.validation.y, split.validation.y)
+    assert torch.equal(fitted(hidden)(split.test.x), first(split.test.x))
+    assert not torch.equal(fitted(wrong)(split.test.x), first(split.test.x))
+
+
+def test_labels_that_are_held_out_are_not_heard(gcn, split, student, monkeypatch: pytest.MonkeyPatch) -> None:
+    mask, calls = split.validation.val_mask, []
+    kind = TopicRegression if student["student"] == "topics" else MLPStudents
+    learn = kind.learn
+
+    def spy(self: Any, trusted: Data, taught: torch.Tensor, seen: torch.Tensor, *, seed: int) -> None:
+        calls.append((taught.max(1).values == 1)[mask & ~seen])
+        learn(self, trusted, taught, seen, seed=seed)
+
+    monkeypatch.setattr(kind, "learn", spy)
+    pg.Anchor(**student).fit(gcn, split.train, split.validation, learn_labels=True, **SHORT)
+    assert sum(map(len, calls)) >= 2 * int(mask.sum())  # every label is held out twice
+    assert not torch.cat(calls).any()
+
+
+@pytest.mark.parametrize("case", ["validation", "taught", "n_id", "other nodes"])
+def test_what_learning_labels_needs_is_said(case: str, gcn, split) -> None:
+    taught = torch.nn.functional.one_hot(split.train.y).float()
+    nameless, stranger = copy.copy(split.train), copy.copy(split.train)
+    del nameless.n_id
+    stranger.n_id = stranger.n_id + 10_000
+    trusted, validation, options, words = {
+        "validation": (split.train, None, {}, "give validation"),
+        "taught": (split.train, split.validation, {"taught": taught}, "give one of them"),
+        "n_id": (nameless, split.validation, {}, "need n_id"),
+        "other nodes": (stranger, split.validation, {}, "must hold all trusted nodes"),
+    }[case]
+    with pytest.raises(InputError, match=words):
+        pg.Anchor().fit(gcn, trusted, validation, learn_labels=True, **options, **SHORT)
 
 
 def test_the_same_seed_gives_the_same_bits(gcn, split, anchor, student) -> None:

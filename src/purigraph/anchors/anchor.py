@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
+from purigraph.anchors.correction import corrected
 from purigraph.anchors.distillation import DistillationSettings, cross_entropy, mean_probabilities, predict_logits
 from purigraph.anchors.margin import Harm, smallest_margin
 from purigraph.anchors.students import MLPStudents, Student
@@ -38,6 +39,11 @@ class AnchorFitSettings(DistillationSettings):
     )
     exposed: float | None = setting(
         "Choose the margin by the share of nodes that may be exposed instead of by `give_up`.", default=None, ge=0, le=1
+    )
+    learn_labels: bool = setting(
+        "Learn from the labels of the validation nodes, too: correct the classifier's answers around them, and learn "
+        "on the validation graph, which must hold the trusted one.",
+        default=False,
     )
 
 
@@ -128,10 +134,21 @@ class Anchor(Pretrained):
             Itself; `provenance` records how it went.
         """
         options = AnchorFitSettings(**settings)
+        labelled = None if validation is None else _labelled_nodes(validation)
+        if options.learn_labels:
+            trusted = _validation_as_trusted(trusted, validation, taught)
         said = predict_logits(classifier, trusted).softmax(1)
-        taught = said if taught is None else _checked_answers(taught, said)
-        if len(taught) < 2:
+        lessons = said if taught is None else _checked_answers(taught, said)
+        if len(lessons) < 2:
             raise InputError("trusted has fewer than 2 nodes: an anchor holds some out to see how sure it can be.")
+
+        def lessons_without(held_out: Tensor) -> Tensor:
+            # A label that is held out must not be heard through the answers around it either.
+            if not options.learn_labels:
+                return lessons
+            return corrected(said, trusted.y, trusted.val_mask & ~held_out.to(said.device), trusted)
+
+        taught = lessons_without(torch.zeros(len(lessons), dtype=torch.bool))
         features = Features.of(trusted.x)
         fold = torch.randperm(len(taught), generator=torch.Generator().manual_seed(seed)) % options.folds
         self._settings = self._settings.replace(
@@ -144,7 +161,7 @@ class Anchor(Pretrained):
 
         def learned(seen: Tensor, seed: int, kind: str | None = None) -> Student:
             student = self._untrained(kind or self.student, options, seed=seed).to(trusted.x.device, trusted.x.dtype)
-            student.learn(trusted, taught, seen, seed=seed)
+            student.learn(trusted, lessons_without(~seen), seen, seed=seed)
             return student
 
         if self.student == "auto":
@@ -171,7 +188,20 @@ class Anchor(Pretrained):
         temperature = min(_TEMPERATURES, key=lambda value: cross_entropy(mean_probabilities(unseen, value), taught))
         self._settings = self._settings.replace(temperature=temperature)
         own = mean_probabilities(unseen, temperature)
-        margin, estimate = self._choose(options, classifier, own, taught, validation)
+        if labelled is None or validation is None:
+            margin, estimate = self._choose(options, own, taught)
+        else:
+            anchored = self(validation.x)[labelled]
+            if options.learn_labels:
+                # What answers a validation node here must not have learned its label.
+                for index in range(options.folds):
+                    part = torch.arange(len(labelled)) % options.folds == index
+                    seen = torch.ones(len(taught), dtype=torch.bool)
+                    seen[labelled[part].cpu()] = False
+                    scores = learned(seen, seed + 1_000_003 * (index + 1))(features)[:, labelled[part]]
+                    anchored[part] = mean_probabilities(scores, temperature)
+            classified = predict_logits(classifier, validation)[labelled]
+            margin, estimate = self._choose(options, own, taught, (anchored, classified, validation.y[labelled]))
         self._settings = self._settings.replace(margin=margin)
         self.provenance = {
             "settings": options.to_json(),
@@ -185,20 +215,27 @@ class Anchor(Pretrained):
         return self.eval()
 
     def _choose(
-        self, options: AnchorFitSettings, classifier: nn.Module, own: Tensor, taught: Tensor, validation: Data | None
+        self,
+        options: AnchorFitSettings,
+        own: Tensor,
+        taught: Tensor,
+        judged: tuple[Tensor, Tensor, Tensor] | None = None,
     ) -> tuple[float, dict[str, Any]]:
-        """Choose the margin; return it with what is known about what it costs."""
+        """Choose the margin; return it with what is known about what it costs.
+
+        Args:
+            options: What may be given up.
+            own: (N, C) answers to nodes that were held out.
+            taught: (N, C) what was to be learned about them.
+            judged: Answers of the anchor and of the classifier, (M, C) each, to nodes with labels, (M,).
+        """
         gap, changed = gaps(own), (own.argmax(1) != taught.argmax(1)).double()
         if options.exposed is not None:
             margin = float(torch.quantile(gap, options.exposed)) if options.exposed < 1 else 2.0
             return margin, {"chosen_by": "exposed"}
-        if validation is None:
+        if judged is None:
             return smallest_margin(gap, changed, options.give_up / 100), {"chosen_by": "changed answers"}
-        nodes = validation.val_mask.nonzero().squeeze(1)
-        if len(nodes) == 0:
-            raise InputError("validation.val_mask is empty: give a graph with labelled validation nodes, or none.")
-        labels = validation.y[nodes]
-        anchored, classified = self(validation.x)[nodes], predict_logits(classifier, validation)[nodes]
+        anchored, classified, labels = judged
         ours, theirs = anchored.argmax(1) == labels, classified.argmax(1) == labels
         # A few labelled nodes can't tell the loss at every margin, but how large it is in all; the many trusted nodes
         # tell how gaps are distributed.
@@ -211,7 +248,7 @@ class Anchor(Pretrained):
             "harm_at_no_gap": harm.at_no_gap,
             "expected_loss": 100 * float(expected[gap >= margin].sum() / len(gap)),
             "given_up": 100 * float(paired.mean()),
-            "standard_error": 100 * float(paired.std(unbiased=False) / len(nodes) ** 0.5),
+            "standard_error": 100 * float(paired.std(unbiased=False) / len(labels) ** 0.5),
         }
 
     def forward(self, x: Tensor | Features) -> Tensor:
@@ -261,6 +298,27 @@ class Anchor(Pretrained):
             f"Distilled from {record.get('trusted_nodes', 0)} nodes; on nodes that it has not seen it agrees with the "
             f"classifier in {100 * record.get('agreement', float('nan')):.1f} %. Margin {self.margin:.3g}{cost}."
         )
+
+
+def _labelled_nodes(validation: Data) -> Tensor:
+    """Return the validation nodes, (M,)."""
+    nodes: Tensor = validation.val_mask.nonzero().squeeze(1)
+    if len(nodes) == 0:
+        raise InputError("validation.val_mask is empty: give a graph with labelled validation nodes, or none.")
+    return nodes
+
+
+def _validation_as_trusted(trusted: Data, validation: Data | None, taught: Tensor | None) -> Data:
+    """Return the graph to learn on with `learn_labels`, or say why there is none."""
+    if validation is None:
+        raise InputError("learn_labels is about the labels of validation nodes: give validation=... too.")
+    if taught is not None:
+        raise InputError("Both learn_labels and taught say what to learn: give one of them.")
+    if "n_id" not in trusted or "n_id" not in validation:
+        raise InputError("trusted and validation need n_id, which says which nodes they share: see inductive_split.")
+    if not bool(torch.isin(trusted.n_id, validation.n_id).all()):
+        raise InputError("With learn_labels the validation graph must hold all trusted nodes: see inductive_split.")
+    return validation
 
 
 def _checked_answers(taught: Tensor, said: Tensor) -> Tensor:

@@ -50,7 +50,8 @@ class AnchorFitSettings(DistillationSettings):
 class Anchor(Pretrained):
     r"""A student of a classifier that answers from a node's own features; it never sees an edge that can be edited.
 
-    It learns the classifier's soft predictions on the trusted graph, without labels. It is a `TopicRegression`, which
+    It learns the classifier's soft predictions on the trusted graph, without labels, unless it is asked to learn those
+    of validation nodes, too (`learn_labels`, see `corrected`). It is a `TopicRegression`, which
     learns from the edges of the trusted graph which words belong together, or, where neighbours are not alike, an
     ensemble of MLPs, as GLNN (`Zhang et al. 2022 <https://arxiv.org/abs/2110.08727>`_) distils one for speed. The
     answer is the softmax of its scores, at one temperature.
@@ -134,7 +135,8 @@ class Anchor(Pretrained):
             Itself; `provenance` records how it went.
         """
         options = AnchorFitSettings(**settings)
-        labelled = None if validation is None else _labelled_nodes(validation)
+        # An exposed share is chosen without labels.
+        labelled = None if validation is None or options.exposed is not None else _labelled_nodes(validation)
         if options.learn_labels:
             trusted = _validation_as_trusted(trusted, validation, taught)
         said = predict_logits(classifier, trusted).softmax(1)
@@ -318,6 +320,7 @@ def _validation_as_trusted(trusted: Data, validation: Data | None, taught: Tenso
         raise InputError("trusted and validation need n_id, which says which nodes they share: see inductive_split.")
     if not bool(torch.isin(trusted.n_id, validation.n_id).all()):
         raise InputError("With learn_labels the validation graph must hold all trusted nodes: see inductive_split.")
+    _labelled_nodes(validation)
     return validation
 
 

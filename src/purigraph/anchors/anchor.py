@@ -136,7 +136,7 @@ class Anchor(Pretrained):
         """
         options = AnchorFitSettings(**settings)
         # An exposed share is chosen without labels.
-        labelled = None if validation is None or options.exposed is not None else _labelled_nodes(validation)
+        labelled = None if validation is None or options.exposed is not None else labelled_nodes(validation)
         if options.learn_labels:
             trusted = _validation_as_trusted(trusted, validation, taught)
         said = predict_logits(classifier, trusted).softmax(1)
@@ -302,8 +302,8 @@ class Anchor(Pretrained):
         )
 
 
-def _labelled_nodes(validation: Data) -> Tensor:
-    """Return the validation nodes, (M,)."""
+def labelled_nodes(validation: Data) -> Tensor:
+    """Return the validation nodes, (M,); there must be some."""
     nodes: Tensor = validation.val_mask.nonzero().squeeze(1)
     if len(nodes) == 0:
         raise InputError("validation.val_mask is empty: give a graph with labelled validation nodes, or none.")
@@ -320,7 +320,7 @@ def _validation_as_trusted(trusted: Data, validation: Data | None, taught: Tenso
         raise InputError("trusted and validation need n_id, which says which nodes they share: see inductive_split.")
     if not bool(torch.isin(trusted.n_id, validation.n_id).all()):
         raise InputError("With learn_labels the validation graph must hold all trusted nodes: see inductive_split.")
-    _labelled_nodes(validation)
+    labelled_nodes(validation)
     return validation
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
-from purigraph.anchors.anchor import Anchor
+from purigraph.anchors.anchor import Anchor, labelled_nodes
 from purigraph.anchors.certificate import ROUNDING, Certificate, certified_nodes
 from purigraph.anchors.distillation import predict_logits
 from purigraph.errors import InputError, NotFittedError
@@ -116,9 +116,7 @@ class Votes(Pretrained):
         return self.eval()
 
     def _choose(self, classifier: nn.Module, validation: Data, allowed: float) -> tuple[float, dict[str, Any]]:
-        nodes = validation.val_mask.nonzero().squeeze(1)
-        if len(nodes) == 0:
-            raise InputError("validation.val_mask is empty: give a graph with labelled validation nodes, or none.")
+        nodes = labelled_nodes(validation)
         labels = validation.y[nodes]
 
         def accuracy(logits: Tensor) -> float:

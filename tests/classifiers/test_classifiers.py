@@ -19,7 +19,7 @@ from purigraph.classifiers.polynomial import random_coefficients
 from purigraph.classifiers.soft_median import soft_median
 from purigraph.errors import InputError
 from purigraph.kernels.csr import Pattern
-from purigraph.kernels.diffusion import Diffusion, pagerank
+from purigraph.kernels.diffusion import Diffusion, _inverted, pagerank
 from purigraph.kernels.propagation import propagate
 from purigraph.kernels.weighted_median import distance_to_neighbours, median_index
 
@@ -215,16 +215,34 @@ def test_pagerank_is_off_by_no_more_than_the_tolerance(graph):
     assert (off >= -1e-12).all()
 
 
-@pytest.mark.parametrize("top_k", [3, N])
-def test_gradient_through_the_pushes(graph, top_k):
-    edge_index = graph[0]
-    weight = (0.2 + torch.rand(edge_index.shape[1])).requires_grad_()
-
+def check_gradient_of_pagerank(edge_index: Tensor, weight: Tensor, top_k: int, exact_below: int) -> None:
     def rows(weight: Tensor) -> Tensor:
         edges = Edges(edge_index, weight, N, torch.float64)
-        return diffuse(edges, alpha=0.15, top_k=top_k, tolerance=1e-14, exact_below=0).weight.square().sum(1)
+        settings = {"alpha": 0.15, "top_k": top_k, "tolerance": 1e-14, "exact_below": exact_below}
+        return diffuse(edges, **settings).weight.square().sum(1)
 
-    assert torch.autograd.gradcheck(rows, (weight,))
+    assert torch.autograd.gradcheck(rows, (weight.requires_grad_(),))
+
+
+@pytest.mark.parametrize("top_k", [3, N])
+def test_gradient_through_the_pushes(graph, top_k):
+    weight = 0.2 + torch.rand(graph[0].shape[1])
+    check_gradient_of_pagerank(graph[0], weight, top_k, exact_below=0)
+
+
+@pytest.mark.parametrize("sampled_cost", [0, 1e9], ids=["sampled", "whole product"])
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("top_k", [3, N])
+def test_gradient_through_the_inverse(graph, top_k, symmetric, sampled_cost, monkeypatch):
+    monkeypatch.setattr("purigraph.kernels.diffusion._SAMPLED_COST", sampled_cost)
+    monkeypatch.setattr("purigraph.kernels.diffusion._BLOCK", 7)  # does not divide the number of nodes
+    weight = torch.ones(graph[0].shape[1]) if symmetric else 0.2 + torch.rand(graph[0].shape[1])
+    check_gradient_of_pagerank(graph[0], weight, top_k, exact_below=N + 1)
+
+
+def test_a_symmetric_matrix_that_is_not_positive_definite_is_inverted_too():
+    matrix = torch.tensor([[1.0, 2.0], [2.0, 1.0]])
+    torch.testing.assert_close(_inverted(matrix) @ matrix, torch.eye(2))
 
 
 def test_pushes_on_several_threads_give_the_same(graph, monkeypatch):

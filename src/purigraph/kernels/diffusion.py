@@ -24,10 +24,16 @@ from torch import Tensor
 from purigraph.kernels import compiled, threads
 from purigraph.kernels.compiled import array
 from purigraph.kernels.csr import Pattern
+from purigraph.kernels.products import add_sampled_product, product
 
 # The factor by which the tolerance is larger in the backward pass. It saves half of the time or more at little cost: on
 # Cora under attack, the gradient has a cosine of 0.995 with the exact one instead of 0.997.
 _GRADIENT_SLACK = 5
+
+# Of an inverse, so many rows at a time.
+_BLOCK = 128
+# How much longer an entry of a product of two dense matrices takes alone than as one of all.
+_SAMPLED_COST = 5
 
 
 class Diffusion(NamedTuple):
@@ -65,7 +71,8 @@ def pagerank(
         exact_below: With fewer nodes than this, the inverse itself is computed.
     """
     if pattern.num_rows < exact_below:
-        return _exact(pattern, value, loop, alpha, top_k)
+        rows = _Inverse.apply(pattern, value, loop, alpha, top_k)  # type: ignore[no-untyped-call]
+        return Diffusion(*cast(tuple[Tensor, Tensor], rows))
     scale = loop.detach().rsqrt()
     # The kernels are compiled for the CPU; copying the graph is cheap compared with the computation.
     push = _Push(pattern.to("cpu"), scale.cpu(), alpha, tolerance)
@@ -74,13 +81,57 @@ def pagerank(
     return Diffusion(neighbour.to(value.device), weight.to(value.device))
 
 
-def _exact(pattern: Pattern, value: Tensor, loop: Tensor, alpha: float, top_k: int) -> Diffusion:
-    identity = torch.eye(pattern.num_rows, dtype=value.dtype, device=value.device)
-    transition = torch.diag(loop).index_put((pattern.row, pattern.col.long()), value, accumulate=True)
-    matrix = alpha * torch.linalg.inv(identity - (1 - alpha) * transition)
-    weight, index = matrix.topk(min(top_k, pattern.num_rows), dim=1)
-    # Rounding leaves entries between components slightly above or below 0; their gradient is already right.
-    return Diffusion(index, weight - weight.detach().clamp(max=0))
+class _Inverse(torch.autograd.Function):
+    r"""The inverse itself: $\partial / \partial P = \frac{1-\alpha}{\alpha} S^T G S^T$, where G has k entries a row.
+
+    Measured on Cora with 250,000 candidates and one thread, forward and backward take 0.7 s, with pushes 2.9 s, and 2.2
+    s where autograd differentiates a general inverse.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, pattern: Pattern, value: Tensor, loop: Tensor, alpha: float, top_k: int
+    ) -> tuple[Tensor, Tensor]:
+        matrix = torch.diag(1 - (1 - alpha) * loop)
+        matrix.view(-1).index_add_(0, pattern.row * len(loop) + pattern.col, value, alpha=alpha - 1)
+        inverse = _inverted(matrix).mul_(alpha)
+        weight, neighbour = inverse.topk(min(top_k, len(loop)), dim=1)
+        ctx.pattern, ctx.alpha = pattern, alpha
+        ctx.save_for_backward(inverse, neighbour)
+        ctx.mark_non_differentiable(neighbour)
+        # Rounding leaves entries between components slightly above or below 0; their gradient is already right.
+        return neighbour, weight.clamp(min=0)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        inverse, neighbour = ctx.saved_tensors
+        pattern: Pattern = ctx.pattern
+        num_nodes, width = neighbour.shape
+        rowptr = torch.arange(0, num_nodes * width + 1, width, device=neighbour.device)
+        kept = Pattern(rowptr, neighbour.reshape(-1), num_nodes)
+        gradient = gradients[1].reshape(-1) * ((1 - ctx.alpha) / ctx.alpha)
+        blocks = range(0, num_nodes, _BLOCK)
+        # In blocks that stay in the cache.
+        around = torch.cat([product(kept, gradient, inverse[i : i + _BLOCK].t()) for i in blocks], dim=1)
+        grad_loop = (inverse * around).sum(0)
+        if len(pattern.col) * _SAMPLED_COST > num_nodes**2:
+            return None, (inverse.t() @ around)[pattern.row, pattern.col.long()], grad_loop, None, None
+        grad_value = inverse.new_zeros(len(pattern.col))
+        for i in blocks:
+            block = slice(i, i + _BLOCK)
+            left, right = inverse[block].t().contiguous(), around[block].t().contiguous()
+            add_sampled_product(grad_value, pattern, left, right)
+        return None, grad_value, grad_loop, None, None
+
+
+def _inverted(matrix: Tensor) -> Tensor:
+    """Return the inverse (N, N) of a matrix, in a third of the time where it is symmetric and positive definite."""
+    if (matrix - matrix.t()).abs().max() <= 4 * torch.finfo(matrix.dtype).eps:
+        factor, failed = torch.linalg.cholesky_ex(matrix)
+        if not failed:
+            return torch.cholesky_inverse(factor)
+    return cast(Tensor, torch.linalg.inv(matrix))
 
 
 class _Push:

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
-from purigraph.anchors.correction import corrected
 from purigraph.anchors.distillation import DistillationSettings, cross_entropy, mean_probabilities, predict_logits
+from purigraph.anchors.lessons import Lessons, labelled_nodes
 from purigraph.anchors.margin import Harm, smallest_margin
 from purigraph.anchors.students import MLPStudents, Student
 from purigraph.anchors.topic_regression import TopicRegression
-from purigraph.errors import InputError, NotFittedError
+from purigraph.errors import NotFittedError
 from purigraph.kernels import Features
 from purigraph.memo import Memo
 from purigraph.metrics import gaps
@@ -137,22 +137,9 @@ class Anchor(Pretrained):
         options = AnchorFitSettings(**settings)
         # An exposed share is chosen without labels.
         labelled = None if validation is None or options.exposed is not None else labelled_nodes(validation)
-        if options.learn_labels:
-            trusted = _validation_as_trusted(trusted, validation, taught)
-        said = predict_logits(classifier, trusted).softmax(1)
-        lessons = said if taught is None else _checked_answers(taught, said)
-        if len(lessons) < 2:
-            raise InputError("trusted has fewer than 2 nodes: an anchor holds some out to see how sure it can be.")
-
-        def lessons_without(held_out: Tensor) -> Tensor:
-            # A label that is held out must not be heard through the answers around it either.
-            if not options.learn_labels:
-                return lessons
-            return corrected(said, trusted.y, trusted.val_mask & ~held_out.to(said.device), trusted)
-
-        taught = lessons_without(torch.zeros(len(lessons), dtype=torch.bool))
-        features = Features.of(trusted.x)
-        fold = torch.randperm(len(taught), generator=torch.Generator().manual_seed(seed)) % options.folds
+        lessons = Lessons.of(classifier, trusted, validation, taught, learn_labels=options.learn_labels)
+        taught = lessons.whole()
+        fold = torch.randperm(len(lessons), generator=torch.Generator().manual_seed(seed)) % options.folds
         self._settings = self._settings.replace(
             in_channels=trusted.x.shape[1],
             out_channels=taught.shape[1],
@@ -160,48 +147,19 @@ class Anchor(Pretrained):
             landmarks=max(min(self.landmarks, len(taught) // 4), 1),
         )
         self.provenance, self.answering, self._answers = None, None, Memo()
-
-        def learned(seen: Tensor, seed: int, kind: str | None = None) -> Student:
-            student = self._untrained(kind or self.student, options, seed=seed).to(trusted.x.device, trusted.x.dtype)
-            student.learn(trusted, lessons_without(~seen), seen, seed=seed)
-            return student
-
         if self.student == "auto":
-            # As many folds as it takes to compare enough nodes.
-            compared = range(min(math.ceil(_ENOUGH_NODES * options.folds / len(taught)), options.folds))
-
-            def unseen_answers(kind: str) -> Tensor:
-                scores = [learned(fold != index, seed, kind)(features)[:, fold == index] for index in compared]
-                return mean_probabilities(torch.cat(scores, dim=1)).argmax(1)
-
-            wanted = torch.cat([taught[fold == index].argmax(1) for index in compared])
-            better = _agrees_more(unseen_answers("mlp"), unseen_answers("topics"), wanted)
-            self._settings = self._settings.replace(student="mlp" if better else "topics")
-        parts = []
-        with show_progress("Anchor", options.folds + 1, progress) as report:
-            for index in range(options.folds):
-                held_out = fold == index
-                parts.append(learned(~held_out, seed + 1_000_003 * (index + 1))(features)[:, held_out])
-                report.update(index + 1)
-            self.answering = learned(torch.ones_like(fold, dtype=torch.bool), seed)
-            report.update(options.folds + 1)
-        # The parts are in the order of the folds.
-        unseen = torch.cat(parts, dim=1)[:, torch.argsort(torch.argsort(fold, stable=True))]
+            self._settings = self._settings.replace(student=self._better_student(lessons, options, fold, seed))
+        unseen = self._cross_fit(lessons, options, fold, seed, progress)
         temperature = min(_TEMPERATURES, key=lambda value: cross_entropy(mean_probabilities(unseen, value), taught))
         self._settings = self._settings.replace(temperature=temperature)
         own = mean_probabilities(unseen, temperature)
         if labelled is None or validation is None:
             margin, estimate = self._choose(options, own, taught)
         else:
-            anchored = self(validation.x)[labelled]
             if options.learn_labels:
-                # What answers a validation node here must not have learned its label.
-                for index in range(options.folds):
-                    part = torch.arange(len(labelled)) % options.folds == index
-                    seen = torch.ones(len(taught), dtype=torch.bool)
-                    seen[labelled[part].cpu()] = False
-                    scores = learned(seen, seed + 1_000_003 * (index + 1))(features)[:, labelled[part]]
-                    anchored[part] = mean_probabilities(scores, temperature)
+                anchored = self._without_their_labels(lessons, options, labelled, seed)
+            else:
+                anchored = self(validation.x)[labelled]
             classified = predict_logits(classifier, validation)[labelled]
             margin, estimate = self._choose(options, own, taught, (anchored, classified, validation.y[labelled]))
         self._settings = self._settings.replace(margin=margin)
@@ -215,6 +173,56 @@ class Anchor(Pretrained):
             "purigraph_version": __version__,
         }
         return self.eval()
+
+    def _learned(
+        self, lessons: Lessons, options: AnchorFitSettings, seen: Tensor, seed: int, kind: str | None = None
+    ) -> Student:
+        """Return a student that has learned about the nodes that are seen, (N,) bool, and heard of no other."""
+        x = lessons.trusted.x
+        student = self._untrained(kind or self.student, options, seed=seed).to(x.device, x.dtype)
+        student.learn(lessons.trusted, lessons.without(~seen), seen, seed=seed)
+        return student
+
+    def _better_student(self, lessons: Lessons, options: AnchorFitSettings, fold: Tensor, seed: int) -> str:
+        """Return the kind of student that knows more about nodes that it has not seen; MLPs only if it is certain."""
+        features, taught = Features.of(lessons.trusted.x), lessons.whole()
+        # As many folds as it takes to compare enough nodes.
+        compared = range(min(math.ceil(_ENOUGH_NODES * options.folds / len(lessons)), options.folds))
+
+        def unseen_answers(kind: str) -> Tensor:
+            students = (self._learned(lessons, options, fold != index, seed, kind) for index in compared)
+            scores = [student(features)[:, fold == index] for index, student in zip(compared, students, strict=True)]
+            return mean_probabilities(torch.cat(scores, dim=1)).argmax(1)
+
+        wanted = torch.cat([taught[fold == index].argmax(1) for index in compared])
+        return "mlp" if _agrees_more(unseen_answers("mlp"), unseen_answers("topics"), wanted) else "topics"
+
+    def _cross_fit(
+        self, lessons: Lessons, options: AnchorFitSettings, fold: Tensor, seed: int, progress: bool | None
+    ) -> Tensor:
+        """Let the student learn all nodes; return the scores (S, N, C) of others, at nodes that they have not seen."""
+        features, parts = Features.of(lessons.trusted.x), []
+        with show_progress("Anchor", options.folds + 1, progress) as report:
+            for index in range(options.folds):
+                student = self._learned(lessons, options, fold != index, _fold_seed(seed, index))
+                parts.append(student(features)[:, fold == index])
+                report.update(index + 1)
+            self.answering = self._learned(lessons, options, torch.ones_like(fold, dtype=torch.bool), seed)
+            report.update(options.folds + 1)
+        # The parts are in the order of the folds.
+        return torch.cat(parts, dim=1)[:, torch.argsort(torch.argsort(fold, stable=True))]
+
+    def _without_their_labels(self, lessons: Lessons, options: AnchorFitSettings, nodes: Tensor, seed: int) -> Tensor:
+        """Return probabilities (M, C) at labelled nodes (M,), by students that have not learned their labels."""
+        features = Features.of(lessons.trusted.x)
+        found: Tensor = self(lessons.trusted.x)[nodes]
+        for index in range(options.folds):
+            part = torch.arange(len(nodes)) % options.folds == index
+            seen = torch.ones(len(lessons), dtype=torch.bool)
+            seen[nodes[part].cpu()] = False
+            scores = self._learned(lessons, options, seen, _fold_seed(seed, index))(features)[:, nodes[part]]
+            found[part] = mean_probabilities(scores, self.temperature)
+        return found
 
     def _choose(
         self,
@@ -302,43 +310,8 @@ class Anchor(Pretrained):
         )
 
 
-def labelled_nodes(validation: Data) -> Tensor:
-    """Return the validation nodes, (M,); there must be some."""
-    nodes: Tensor = validation.val_mask.nonzero().squeeze(1)
-    if len(nodes) == 0:
-        raise InputError("validation.val_mask is empty: give a graph with labelled validation nodes, or none.")
-    return nodes
-
-
-def _validation_as_trusted(trusted: Data, validation: Data | None, taught: Tensor | None) -> Data:
-    """Return the graph to learn on with `learn_labels`, or say why there is none."""
-    if validation is None:
-        raise InputError("learn_labels is about the labels of validation nodes: give validation=... too.")
-    if taught is not None:
-        raise InputError("Both learn_labels and taught say what to learn: give one of them.")
-    if "n_id" not in trusted or "n_id" not in validation:
-        raise InputError("trusted and validation need n_id, which says which nodes they share: see inductive_split.")
-    if not bool(torch.isin(trusted.n_id, validation.n_id).all()):
-        raise InputError("With learn_labels the validation graph must hold all trusted nodes: see inductive_split.")
-    labelled_nodes(validation)
-    return validation
-
-
-def _checked_answers(taught: Tensor, said: Tensor) -> Tensor:
-    """Return what to learn, (N, C), like what the classifier said, (N, C)."""
-    if not isinstance(taught, Tensor) or taught.shape != said.shape:
-        found = tuple(taught.shape) if isinstance(taught, Tensor) else f"a {type(taught).__name__}"
-        raise InputError(
-            f"taught must be a tensor of probabilities {tuple(said.shape)}, as the classifier's, not {found}."
-        )
-    probabilities = taught.to(said)
-    wrong = ~((probabilities >= 0).all(1) & ((probabilities.sum(1) - 1).abs() < 1e-3))
-    if bool(wrong.any()):
-        raise InputError(
-            f"taught must have rows of probabilities that sum to 1; row {int(wrong.nonzero()[0])} is not one "
-            f"({int(wrong.sum())} rows in all): one-hot labels and softmax outputs are."
-        )
-    return probabilities
+def _fold_seed(seed: int, index: int) -> int:
+    return seed + 1_000_003 * (index + 1)
 
 
 def _agrees_more(first: Tensor, second: Tensor, wanted: Tensor) -> bool:

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from purigraph._version import __version__
-from purigraph.anchors.anchor import Anchor, labelled_nodes
+from purigraph.anchors.anchor import Anchor
 from purigraph.anchors.certificate import ROUNDING, Certificate, certified_nodes
 from purigraph.anchors.distillation import predict_logits
+from purigraph.anchors.lessons import labelled_nodes
 from purigraph.errors import InputError, NotFittedError
 from purigraph.kernels.known_rows import KnownRows
 from purigraph.memo import Memo

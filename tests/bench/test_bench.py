@@ -11,7 +11,7 @@ from purigraph.cli import app
 TINY = {"num_nodes": 60, "num_edges": 120, "num_features": 16}
 
 
-@pytest.mark.parametrize("name", ["purify", "gradient"])
+@pytest.mark.parametrize("name", ["purify", "gradient", "diffusion_gradient"])
 def test_both_sides_do_the_same_work(name: str) -> None:
     work = workloads.WORKLOADS[name](**TINY, block=40)
     ours, theirs = work.ours(), work.reference()

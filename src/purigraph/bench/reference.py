@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch_geometric.utils import negative_sampling
 
+from purigraph.classifiers.edges import Edges
 from purigraph.graph import PairGraph, pair_codes
 from purigraph.kernels.reference import reference_encoding, reference_scores, reference_step
 from purigraph.metrics import ranking_scores
@@ -38,6 +39,15 @@ def purify(links: LinkModel, x: Tensor, graph: PairGraph, steps: int) -> Tensor:
     for _ in range(steps):
         weight = reference_step(x, graph.pairs, weight, parameters, batch=_BATCH)
     return weight
+
+
+def diffused(edges: Edges, alpha: float = 0.15, top_k: int = 64) -> Tensor:
+    """Return the largest entries (N, k) of every row of personalised PageRank, with sum 1; plain autograd."""
+    value, loop = edges.normalised_with_loops()
+    transition = torch.diag(loop).index_put((edges.pattern.row, edges.pattern.col.long()), value, accumulate=True)
+    inverse = alpha * torch.linalg.inv(torch.eye(len(loop)) - (1 - alpha) * transition)
+    kept: Tensor = inverse.topk(min(top_k, len(loop)), dim=1).values
+    return kept / kept.sum(1, keepdim=True)
 
 
 def training_epoch(

@@ -71,6 +71,7 @@ class _Plan:
 _PLANS = [
     _Plan("purify", "cora", CORA, rounds=7),
     _Plan("gradient", "cora", {**CORA, "block": 10_000}, rounds=3),
+    _Plan("diffusion_gradient", "cora", {**CORA, "block": 250_000}, rounds=3),
     _Plan("train_epoch", "cora", CORA, rounds=3, divide=3),
     _Plan("prbcd_vs_pyg", "cora", {**CORA, "block": 10_000, "epochs": 20}, rounds=3, divide=20),
     # The reference is the same without the anchor, so the ratio is near 1; the small purifier, where it counts most.

@@ -16,7 +16,8 @@ from purigraph.attacks.overlay import Overlay
 from purigraph.attacks.projections import project_global
 from purigraph.attacks.victim import Victim, frozen
 from purigraph.bench import reference
-from purigraph.classifiers import GCN
+from purigraph.classifiers import GCN, SoftMedianGDC
+from purigraph.classifiers.edges import Edges
 from purigraph.datasets import citation_network
 from purigraph.errors import InputError
 from purigraph.graph import PairGraph, as_pair_graph, pair_codes
@@ -112,7 +113,7 @@ class PurifyStep(Purify):
 class Gradient(Workload):
     """Compute the gradient of a loss with respect to all weights through 5 steps, with a block of candidate pairs."""
 
-    floors = 2 * STEPS
+    floors: int | None = 2 * STEPS
 
     def __init__(self, **size: Any) -> None:
         super().__init__(**size)
@@ -124,19 +125,43 @@ class Gradient(Workload):
         self.union = PairGraph.from_codes(self.graph.num_nodes, codes, weight)
         self.direction = torch.randn(len(codes), generator=generator)
 
-    def _gradient(self, purified: Callable[[PairGraph], Tensor]) -> Tensor:
+    def _gradient(self, loss: Callable[[PairGraph], Tensor]) -> Tensor:
         weight = self.union.weight.clone().requires_grad_()
-        loss = (purified(self.union.with_weight(weight)) * self.direction).sum()
-        return torch.autograd.grad(loss, weight)[0]
+        return torch.autograd.grad(loss(self.union.with_weight(weight)), weight)[0]
 
     def ours(self) -> Tensor:
         """Use the kernels."""
         x = self.fresh_features()
-        return self._gradient(lambda g: self.purifier.trace(x, g, tolerance=0.0, max_steps=STEPS).graph.weight)
+        return self._gradient(
+            lambda graph: self.purifier.trace(x, graph, tolerance=0.0, max_steps=STEPS).graph.weight @ self.direction
+        )
 
     def reference(self) -> Tensor:
         """Use the equations as printed and plain autograd."""
-        return self._gradient(lambda graph: reference.purify(self.links, self.data.x, graph, STEPS))
+        return self._gradient(lambda graph: reference.purify(self.links, self.data.x, graph, STEPS) @ self.direction)
+
+
+class DiffusionGradient(Gradient):
+    """Compute the gradient of a loss through the diffusion of SoftMedianGDC, with a block of candidate pairs."""
+
+    floors = None
+
+    def _through(self, diffuse: Callable[[Edges], Tensor]) -> Tensor:
+        def loss(graph: PairGraph) -> Tensor:
+            index = torch.cat([graph.pairs, graph.pairs.flip(0)], dim=1)
+            weight = torch.cat([graph.weight, graph.weight])
+            return diffuse(Edges(index, weight, graph.num_nodes, weight.dtype)).square().sum()
+
+        return self._gradient(loss)
+
+    def ours(self) -> Tensor:
+        """Invert a symmetric matrix, and compute the gradient at its entries alone."""
+        model = SoftMedianGDC(1, 2, exact_below=self.graph.num_nodes + 1)
+        return self._through(lambda edges: model.diffuse(edges).weight)
+
+    def reference(self) -> Tensor:
+        """Let autograd differentiate a general inverse."""
+        return self._through(reference.diffused)
 
 
 class TrainEpoch(Workload):
@@ -254,6 +279,7 @@ WORKLOADS: dict[str, Callable[..., Workload]] = {
     "purify": Purify,
     "purify_step": PurifyStep,
     "gradient": Gradient,
+    "diffusion_gradient": DiffusionGradient,
     "train_epoch": TrainEpoch,
     "prbcd_vs_pyg": PrbcdOnGcn,
     "anchored_prediction": AnchoredPrediction,

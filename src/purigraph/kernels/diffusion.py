@@ -84,7 +84,7 @@ def pagerank(
 class _Inverse(torch.autograd.Function):
     r"""The inverse itself: $\partial / \partial P = \frac{1-\alpha}{\alpha} S^T G S^T$, where G has k entries a row.
 
-    Where an attack has 250,000 candidates at Cora's size, this takes a quarter of the time of autograd through a general
+    Where an attack has 250,000 candidates at Cora's size, it takes a quarter of the time of autograd through a general
     inverse (`purigraph bench --only diffusion_gradient`), and a third of that of pushes.
     """
 

@@ -190,8 +190,10 @@ class Anchor(Pretrained):
         compared = range(min(math.ceil(_ENOUGH_NODES * options.folds / len(lessons)), options.folds))
 
         def unseen_answers(kind: str) -> Tensor:
-            students = (self._learned(lessons, options, fold != index, seed, kind) for index in compared)
-            scores = [student(features)[:, fold == index] for index, student in zip(compared, students, strict=True)]
+            scores = [
+                self._learned(lessons, options, fold != index, seed, kind)(features)[:, fold == index]
+                for index in compared
+            ]
             return mean_probabilities(torch.cat(scores, dim=1)).argmax(1)
 
         wanted = torch.cat([taught[fold == index].argmax(1) for index in compared])

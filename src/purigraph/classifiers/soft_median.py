@@ -11,7 +11,6 @@ from torch import Tensor
 from purigraph.classifiers.base import Adjacency, registry
 from purigraph.classifiers.edges import Edges
 from purigraph.classifiers.layered import Aggregate, LayeredClassifier, zero_biases
-from purigraph.kernels.csr import Pattern
 from purigraph.kernels.diffusion import Diffusion, pagerank
 from purigraph.kernels.exponent import LARGEST_EXPONENT
 from purigraph.kernels.propagation import propagate
@@ -82,11 +81,9 @@ def soft_median(h: Tensor, neighbours: Diffusion, temperature: float) -> Tensor:
     Shapes: h (N, Z), neighbours (N, k) give (N, Z).
     """
     neighbour, weight = neighbours
-    num_nodes, width = neighbour.shape
-    rowptr = torch.arange(0, num_nodes * width + 1, width, device=h.device)
-    pattern = Pattern(rowptr, neighbour.reshape(-1), num_nodes)
+    pattern = neighbours.pattern
     median = h.gather(0, median_index(h.detach(), neighbour, weight.detach()))
-    distance = distance_to_neighbours(median, h, pattern).view(num_nodes, width) / math.sqrt(h.shape[1])
+    distance = distance_to_neighbours(median, h, pattern).view_as(weight) / math.sqrt(h.shape[1])
     exponent = -distance / temperature
     with torch.no_grad():
         # A neighbour of weight 0 does not count: the shift that keeps exp in range must not come from it.

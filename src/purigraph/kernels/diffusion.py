@@ -34,6 +34,13 @@ class Diffusion(NamedTuple):
     neighbour: Tensor
     weight: Tensor
 
+    @property
+    def pattern(self) -> Pattern:
+        """Where a matrix with these entries, N x N, has them: k in every row."""
+        num_nodes, width = self.neighbour.shape
+        rowptr = torch.arange(0, num_nodes * width + 1, width, device=self.neighbour.device)
+        return Pattern(rowptr, self.neighbour.reshape(-1), num_nodes)
+
 
 def pagerank(
     pattern: Pattern,
@@ -89,9 +96,7 @@ class _Inverse(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         inverse, neighbour = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        num_nodes, width = neighbour.shape
-        rowptr = torch.arange(0, num_nodes * width + 1, width, device=neighbour.device)
-        kept = Pattern(rowptr, neighbour.reshape(-1), num_nodes)
+        num_nodes, kept = len(neighbour), Diffusion(neighbour, gradients[1]).pattern
         gradient = gradients[1].reshape(-1) * ((1 - ctx.alpha) / ctx.alpha)
         blocks = range(0, num_nodes, _BLOCK)
         # In blocks that stay in the cache.

@@ -27,6 +27,15 @@ def test_an_anchor_is_fitted_and_used(workshop: Workshop, tmp_path: Path) -> Non
     assert "Written to" in invoke("attack", workshop.graph, "-c", workshop.gcn, "--anchor", folder, "-o", flips, *quick)
 
 
+def test_a_teacher_who_learns_all_labels_teaches_it(workshop: Workshop, tmp_path: Path) -> None:
+    fit = ["fit", workshop.graph, "-c", workshop.gcn, "-o", tmp_path / "anchor", *SHORT]
+    result = json.loads(invoke(*fit, "--anchor", "--teacher", "mlp", "--json"))
+    assert result["teacher"] == "mlp, consistency, all labels"
+    assert result["trusted_nodes"] > 90  # with the validation nodes
+    refused("--teacher teaches an anchor", *fit[:2], "-o", tmp_path / "purifier", "--teacher", "mlp")
+    refused("'nlp'", *fit, "--anchor", "--teacher", "nlp")
+
+
 def test_what_an_anchor_needs_is_said(workshop: Workshop, tmp_path: Path) -> None:
     fit = ["fit", workshop.graph, "--anchor", "-o", tmp_path / "anchor"]
     refused("give its folder as --classifier", *fit)

@@ -22,6 +22,7 @@ from purigraph.training import (
     PROFILES,
     AdversarialSettings,
     AttackSettings,
+    ConsistencySettings,
     EdgeLossSettings,
     TrainingResult,
     TrainingSettings,
@@ -154,7 +155,7 @@ def test_the_same_seed_gives_the_same_bits_and_global_state_is_left_alone(split)
     assert not same(first.model, other.model)
 
 
-@pytest.mark.parametrize("regime", ["vanilla", "self", "edge-loss", "adversarial"])
+@pytest.mark.parametrize("regime", ["vanilla", "self", "edge-loss", "consistency", "adversarial"])
 def test_labels_that_must_not_be_known_are_not_read(split, regime):
     hidden = InductiveSplit(
         train=with_garbage_labels(split.train, split.train.train_mask),
@@ -167,6 +168,8 @@ def test_labels_that_must_not_be_known_are_not_read(split, regime):
         settings = AdversarialSettings(epochs=4, clean_epochs=1, patience=5, attack=attack)
     if regime == "edge-loss":
         settings = EdgeLossSettings(epochs=12, patience=50)
+    if regime == "consistency":
+        settings = ConsistencySettings(epochs=12, patience=50, views=2)
 
     honest = train("gcn", regime, split, settings=settings, hyper={"hidden_channels": 8})
     blind = train("gcn", regime, hidden, settings=settings, hyper={"hidden_channels": 8})

@@ -10,8 +10,9 @@ flips and injected nodes: see `Certificate`.
 from purigraph.anchors.anchor import Anchor, registry
 from purigraph.anchors.certificate import Certificate
 from purigraph.anchors.margin import TradeOff
+from purigraph.anchors.teachers import Teacher
 from purigraph.anchors.votes import Votes
 
 create, load, names, register = registry.create, registry.load, registry.names, registry.register
 
-__all__ = ["Anchor", "Certificate", "TradeOff", "Votes", "create", "load", "names", "register", "registry"]
+__all__ = ["Anchor", "Certificate", "Teacher", "TradeOff", "Votes", "create", "load", "names", "register", "registry"]

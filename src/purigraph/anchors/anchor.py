@@ -15,6 +15,7 @@ from purigraph.anchors.distillation import DistillationSettings, cross_entropy, 
 from purigraph.anchors.lessons import Lessons, labelled_nodes
 from purigraph.anchors.margin import Harm, smallest_margin
 from purigraph.anchors.students import MLPStudents, Student
+from purigraph.anchors.teachers import Teacher, parts_of
 from purigraph.anchors.topic_regression import TopicRegression
 from purigraph.errors import NotFittedError
 from purigraph.kernels import Features
@@ -113,6 +114,7 @@ class Anchor(Pretrained):
         validation: Data | None = None,
         *,
         taught: Tensor | None = None,
+        teacher: Teacher | None = None,
         seed: int = 0,
         progress: bool | None = None,
         **settings: Any,
@@ -127,6 +129,9 @@ class Anchor(Pretrained):
                 answers, which bounds the loss of accuracy.
             taught: (N, C) what to learn about the trusted nodes, rows that sum to 1, for whoever knows better than the
                 classifier. Default: the classifier's own probabilities.
+            teacher: Who learns the labels of the validation nodes, too, and teaches the students in the classifier's
+                place, such as `purigraph.training.AllLabels`. The margin is chosen by students of teachers who have
+                not heard the label of the node that they are judged by.
             seed: The seed of folds, initial values and dropout.
             progress: Whether to report progress on the error stream. Default: only if it takes long.
             **settings: Those of `AnchorFitSettings`: give_up, exposed, epochs, ...
@@ -137,9 +142,11 @@ class Anchor(Pretrained):
         options = AnchorFitSettings(**settings)
         # An exposed share is chosen without labels.
         labelled = None if validation is None or options.exposed is not None else labelled_nodes(validation)
-        lessons = Lessons.of(classifier, trusted, validation, taught, learn_labels=options.learn_labels)
+        lessons = Lessons.of(
+            classifier, trusted, validation, taught=taught, teacher=teacher, learn_labels=options.learn_labels
+        )
         taught = lessons.whole()
-        fold = torch.randperm(len(lessons), generator=torch.Generator().manual_seed(seed)) % options.folds
+        fold = lessons.folds(options.folds, seed)
         self._settings = self._settings.replace(
             in_channels=trusted.x.shape[1],
             out_channels=taught.shape[1],
@@ -156,7 +163,7 @@ class Anchor(Pretrained):
         if labelled is None or validation is None:
             margin, estimate = self._choose(options, own, taught)
         else:
-            if options.learn_labels:
+            if lessons.labels_are_learned:
                 anchored = self._without_their_labels(lessons, options, labelled, seed)
             else:
                 anchored = self(validation.x)[labelled]
@@ -167,6 +174,7 @@ class Anchor(Pretrained):
             "settings": options.to_json(),
             "seed": seed,
             "student": self.student,
+            "teacher": "the classifier" if teacher is None else str(teacher),
             "agreement": float((own.argmax(1) == taught.argmax(1)).double().mean()),
             "trusted_nodes": len(taught),
             **estimate,
@@ -219,7 +227,7 @@ class Anchor(Pretrained):
         features = Features.of(lessons.trusted.x)
         found: Tensor = self(lessons.trusted.x)[nodes]
         for index in range(options.folds):
-            part = torch.arange(len(nodes)) % options.folds == index
+            part = parts_of(len(nodes), options.folds) == index
             seen = torch.ones(len(lessons), dtype=torch.bool)
             seen[nodes[part].cpu()] = False
             scores = self._learned(lessons, options, seen, _fold_seed(seed, index))(features)[:, nodes[part]]

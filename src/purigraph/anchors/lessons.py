@@ -8,23 +8,24 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from purigraph.anchors.correction import corrected
 from purigraph.anchors.distillation import predict_logits
+from purigraph.anchors.teachers import CorrectedAnswers, FixedAnswers, Teacher, parts_of
 from purigraph.errors import InputError
+from purigraph.graph.border import count_nodes
 
 
 @dataclass(frozen=True)
 class Lessons:
-    """A trusted graph, and an answer to each of its nodes.
+    """A trusted graph, and who gives the answers to its nodes.
 
     Attributes:
         trusted: The graph to learn on, with its labelled validation nodes if their labels are learned.
-        answers: (N, C) what to learn, before any label is heard.
-        labels_are_learned: Whether the labels of the validation nodes correct the answers.
+        teacher: Who gives the answers.
+        labels_are_learned: Whether the teacher hears the labels of the validation nodes.
     """
 
     trusted: Data
-    answers: Tensor
+    teacher: Teacher
     labels_are_learned: bool
 
     @classmethod
@@ -33,32 +34,47 @@ class Lessons:
         classifier: nn.Module,
         trusted: Data,
         validation: Data | None,
-        taught: Tensor | None,
         *,
-        learn_labels: bool,
+        taught: Tensor | None = None,
+        teacher: Teacher | None = None,
+        learn_labels: bool = False,
     ) -> Lessons:
-        """Return the lessons of a classifier, or of whoever knows better (`taught`); see `Anchor.fit`."""
-        if learn_labels:
-            trusted = _validation_as_trusted(trusted, validation, taught)
-        said = predict_logits(classifier, trusted).softmax(1)
-        if len(said) < 2:
+        """Return the lessons of a classifier, or of whoever knows better; see `Anchor.fit`."""
+        if sum((taught is not None, teacher is not None, learn_labels)) > 1:
+            raise InputError("taught, teacher and learn_labels each say what to learn: give one of them.")
+        hears = learn_labels or teacher is not None
+        if hears:
+            trusted = _validation_as_trusted(trusted, validation)
+        if count_nodes(trusted) < 2:
             raise InputError("trusted has fewer than 2 nodes: an anchor holds some out to see how sure it can be.")
-        return cls(trusted, said if taught is None else _checked_answers(taught, said), learn_labels)
+        if teacher is None:
+            said = predict_logits(classifier, trusted).softmax(1)
+            teacher = (
+                CorrectedAnswers(said)
+                if learn_labels
+                else FixedAnswers(said if taught is None else _checked_answers(taught, said))
+            )
+        return cls(trusted, teacher, hears)
 
     def __len__(self) -> int:
-        return len(self.answers)
+        return count_nodes(self.trusted)
 
     def without(self, held_out: Tensor) -> Tensor:
         """Return what is to be learned, (N, C), where some nodes, (N,) bool, are held out."""
-        if not self.labels_are_learned:
-            return self.answers
-        # A label that is held out must not be heard through the answers around it either.
-        known = self.trusted.val_mask & ~held_out.to(self.answers.device)
-        return corrected(self.answers, self.trusted.y, known, self.trusted)
+        return self.teacher.answers(self.trusted, held_out)
 
     def whole(self) -> Tensor:
         """Return what is to be learned, (N, C), where no node is held out."""
         return self.without(torch.zeros(len(self), dtype=torch.bool))
+
+    def folds(self, count: int, seed: int) -> Tensor:
+        """Return in which fold, (N,), each node is held out."""
+        fold = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed)) % count
+        if self.labels_are_learned and not isinstance(self.teacher, CorrectedAnswers):
+            # Labels are held out in the same parts as later, as a teacher may take long to forget them.
+            nodes = labelled_nodes(self.trusted).cpu()
+            fold[nodes] = parts_of(len(nodes), count)
+        return fold
 
 
 def labelled_nodes(validation: Data) -> Tensor:
@@ -69,16 +85,14 @@ def labelled_nodes(validation: Data) -> Tensor:
     return nodes
 
 
-def _validation_as_trusted(trusted: Data, validation: Data | None, taught: Tensor | None) -> Data:
-    """Return the graph to learn on with `learn_labels`, or say why there is none."""
+def _validation_as_trusted(trusted: Data, validation: Data | None) -> Data:
+    """Return the graph to learn on where labels are heard, or say why there is none."""
     if validation is None:
-        raise InputError("learn_labels is about the labels of validation nodes: give validation=... too.")
-    if taught is not None:
-        raise InputError("Both learn_labels and taught say what to learn: give one of them.")
+        raise InputError("A teacher or learn_labels hears the labels of validation nodes: give validation=... too.")
     if "n_id" not in trusted or "n_id" not in validation:
         raise InputError("trusted and validation need n_id, which says which nodes they share: see inductive_split.")
     if not bool(torch.isin(trusted.n_id, validation.n_id).all()):
-        raise InputError("With learn_labels the validation graph must hold all trusted nodes: see inductive_split.")
+        raise InputError("To learn its labels, the validation graph must hold all trusted nodes: see inductive_split.")
     labelled_nodes(validation)
     return validation
 

@@ -59,6 +59,14 @@ def run(
             "--anchor", help="Distil an anchor from --classifier instead: answers that no edit of the edges can change."
         ),
     ] = False,
+    teacher: Annotated[
+        str | None,
+        typer.Option(
+            "--teacher",
+            help="With --anchor: a kind of classifier, such as appnp, that is trained on the labels of the validation "
+            "nodes, too, and teaches the anchor in the place of --classifier.",
+        ),
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
@@ -97,8 +105,10 @@ def run(
     if anchor:
         if features is not None:
             raise InputError("--features is for purifiers: an anchor needs a graph with features and labels.")
-        fit_anchor(graph, classifier, output, given, seed=seed, device=device, as_json=as_json)
+        fit_anchor(graph, classifier, output, given, teacher=teacher, seed=seed, device=device, as_json=as_json)
         return
+    if teacher is not None:
+        raise InputError("--teacher teaches an anchor: give it with --anchor.")
     if "in_channels" in given:
         raise InputError("in_channels is the number of features of the graph, which fit sets itself: omit it.")
     component = purifiers.registry[kind]

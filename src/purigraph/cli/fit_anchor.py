@@ -14,7 +14,15 @@ from purigraph.errors import InputError
 
 
 def fit_anchor(
-    graph: str, classifier: str | None, output: Path, given: dict[str, Any], *, seed: int, device: str, as_json: bool
+    graph: str,
+    classifier: str | None,
+    output: Path,
+    given: dict[str, Any],
+    *,
+    teacher: str | None,
+    seed: int,
+    device: str,
+    as_json: bool,
 ) -> None:
     """Distil, choose the margin on the validation nodes if there are some, save and report.
 
@@ -23,6 +31,7 @@ def fit_anchor(
         classifier: The folder of the classifier.
         output: The folder to write to.
         given: Settings of the anchor and of its `fit`.
+        teacher: A kind of classifier that is trained on all labels and teaches in the place of the classifier, or None.
         seed: Of the distillation.
         device: Where to compute.
         as_json: Print one JSON value.
@@ -41,6 +50,8 @@ def fit_anchor(
     check_names(rest, [*shape, *AnchorFitSettings.model_fields], "Anchor")
     anchor = anchors.Anchor(**own)
     AnchorFitSettings(**rest)  # checked before the data is loaded
+    if teacher is not None:
+        classifiers.registry[teacher]  # raises if there is none of this name
     model = classifiers.load(classifier).to(check_device(device))
     option = "split" if is_file(graph) else "seed"
     chosen = {option: as_trained(option, None, model)}
@@ -48,7 +59,12 @@ def fit_anchor(
         graph, seed=chosen.get("seed", 0), split=chosen.get("split", 0), needs=("y", *MASKS), device=device
     )
     graphs = inductive_split(data)
-    anchor.fit(model, graphs.train, graphs.validation, seed=seed, progress=False if as_json else None, **rest)
+    progress = False if as_json else None
+    if teacher is not None:
+        from purigraph.training import AllLabels
+
+        rest["teacher"] = AllLabels(teacher, graphs, seed=seed, progress=progress)
+    anchor.fit(model, graphs.train, graphs.validation, seed=seed, progress=progress, **rest)
     keep_result(anchor.save_pretrained, output)
     if as_json:
         print_json({"model": str(output), "margin": anchor.margin, **(anchor.provenance or {})})

@@ -127,9 +127,9 @@ def inductive_split(data: Data, *, split: int = 0) -> InductiveSplit:
     for name, mask in zip(MASKS, (train, validation, test), strict=True):
         whole[name] = mask
     return InductiveSplit(
-        train=_induced(whole, ~(validation | test)),
-        validation=_induced(whole, ~test),
-        test=_induced(whole, torch.ones_like(test)),
+        train=induced_part(whole, ~(validation | test)),
+        validation=induced_part(whole, ~test),
+        test=induced_part(whole, torch.ones_like(test)),
     )
 
 
@@ -172,8 +172,8 @@ def _mask(data: Data, name: str, split: int) -> Tensor:
     return read_mask(data[name], count_nodes(data), name=f"data.{name}", split=split)
 
 
-def _induced(data: Data, keep: Tensor) -> Data:
-    """Return the induced subgraph on the nodes of the mask `keep` (N,), in their original order."""
+def induced_part(data: Data, keep: Tensor) -> Data:
+    """Return the induced subgraph on the nodes of the mask `keep` (N,), in their original order, with their masks."""
     nodes = keep.nonzero().squeeze(1)
     position = torch.full_like(keep, -1, dtype=torch.int64)
     position[nodes] = torch.arange(len(nodes), device=keep.device)

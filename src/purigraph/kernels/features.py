@@ -6,6 +6,7 @@ cheaper and gives the same result, as dropping a zero changes nothing.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, cast
 
 import torch
@@ -57,6 +58,15 @@ class Features:
             found = cls(x)
             _recent.put(x, found)
         return found
+
+    def scaled_rows(self, factor: Tensor) -> Features:
+        """Return the features with every row multiplied by a factor, (N,); what was prepared is shared."""
+        scaled = copy.copy(self)
+        if self._dense is not None:
+            scaled._dense = self._dense * factor.unsqueeze(1)
+        else:
+            scaled._value = self._value * factor[self._pattern.row]
+        return scaled
 
     @property
     def is_sparse(self) -> bool:

@@ -269,6 +269,7 @@ def fitted_anchor(
                 scene.split.train,
                 scene.split.validation,
                 taught=_one_hot(scene.split.train.y) if spec.labels else None,
+                teacher=None if spec.teacher is None else _all_labels(spec.teacher, scene),
                 seed=scene.seed,
                 progress=scene.context.progress,
                 **spec.fit,
@@ -279,6 +280,19 @@ def fitted_anchor(
     place = scene.context.store.artefact("models", scene.subject(anchor=spec, classifier=classifier_spec))
     record = place.made(make)
     return Anchor.from_pretrained(place.folder / "model"), record
+
+
+def _all_labels(spec: ClassifierSpec, scene: Scene) -> training.AllLabels:
+    """Return a classifier as the teacher of an anchor; it is trained when it is asked."""
+    return training.AllLabels(
+        spec.name,
+        scene.split,
+        spec.regime,
+        hyper=spec.hyper,
+        settings=spec.training,
+        seed=scene.seed,
+        progress=scene.context.progress,
+    )
 
 
 def _one_hot(labels: Tensor) -> Tensor:

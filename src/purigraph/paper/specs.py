@@ -178,15 +178,21 @@ class AnchorSpec(Spec):
         fit: The settings of `fit`.
         labels: Learn the labels of all trusted nodes, which no defender has, in place of the classifier's answers: a
             bound on what a better teacher could bring.
+        teacher: A classifier that learns the labels of the validation nodes, too (`purigraph.training.AllLabels`), and
+            teaches in the place of the one that is protected. Default: none.
     """
 
     settings: dict[str, Any] = Field(default_factory=dict)
     fit: dict[str, Any] = Field(default_factory=dict)
     labels: bool = False
+    teacher: ClassifierSpec | None = None
 
     def components(self) -> Iterator[str]:
-        """Yield the anchor."""
+        """Yield the anchor, and its teacher."""
         yield "anchor"
+        if self.teacher is not None:
+            yield "all labels"
+            yield from self.teacher.components()
 
     def resolved(self, profile: Profile, dataset: str) -> AnchorSpec:
         """Return it with the lengths of the profile; everything is checked."""
@@ -198,7 +204,8 @@ class AnchorSpec(Spec):
             fit["epochs"] = profile.epochs(AnchorFitSettings(**fit).values()["epochs"])
         Anchor(**self.settings)
         AnchorFitSettings(**fit)
-        return self.model_copy(update={"fit": fit})
+        teacher = None if self.teacher is None else self.teacher.resolved(profile, dataset)
+        return self.model_copy(update={"fit": fit, "teacher": teacher})
 
 
 class AttackSpec(Named):

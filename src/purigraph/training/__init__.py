@@ -13,6 +13,7 @@ through the entry-point group `purigraph.regimes`.
 
 from purigraph.training.adversarial import GraphAttack, graph_attack
 from purigraph.training.against_attacks import fit_against_attacks
+from purigraph.training.all_labels import AllLabels
 from purigraph.training.regimes import names, register, registry, train
 from purigraph.training.run import TrainingResult
 from purigraph.training.self_training import pseudo_label
@@ -20,6 +21,7 @@ from purigraph.training.settings import (
     PROFILES,
     AdversarialSettings,
     AttackSettings,
+    ConsistencySettings,
     EdgeLossSettings,
     TrainingSettings,
 )
@@ -29,7 +31,9 @@ from purigraph.training.to_answers import fit_to_answers
 __all__ = [
     "PROFILES",
     "AdversarialSettings",
+    "AllLabels",
     "AttackSettings",
+    "ConsistencySettings",
     "EdgeLossSettings",
     "GraphAttack",
     "Regime",

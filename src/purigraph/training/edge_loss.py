@@ -36,17 +36,18 @@ def edge_loss(task: Task) -> TrainingResult:
     assert isinstance(settings, EdgeLossSettings)  # ensured by `Regime.settings`
     shared = TrainingSettings(**{name: getattr(settings, name) for name in TrainingSettings.model_fields})
     labelled, seconds = first_labels(replace(task, settings=shared))
-    validation = _losing(task.validation, settings.replace(added=0.0), 2 * task.seed + 1)(0)
+    validation = losing(task.validation, settings.replace(added=0.0), 2 * task.seed + 1)(0)
     result = replace(task, train=labelled).fit(
         task.build(task.seed + SECOND_MODEL),
         "edge-loss",
-        train_graph=_losing(labelled, settings, 2 * task.seed),
+        train_graph=losing(labelled, settings, 2 * task.seed),
         validation_graph=lambda epoch: validation,
     )
     return replace(result, seconds=seconds + result.seconds)
 
 
-def _losing(data: Data, settings: EdgeLossSettings, stream: int) -> GraphOfEpoch:
+def losing(data: Data, settings: EdgeLossSettings, stream: int) -> GraphOfEpoch:
+    """Return for every epoch a copy of the graph that has lost edges, and gained some if `added` says so."""
     graph = as_pair_graph(data)
     gained = min(round(settings.added * graph.num_pairs), num_non_edges(graph))
 

@@ -18,11 +18,17 @@ from purigraph.purifiers import Purifier
 from purigraph.purifiers.base import require_fitted
 from purigraph.registry import Registry
 from purigraph.training.adversarial import GraphAttack, adversarial
+from purigraph.training.consistency import consistency
 from purigraph.training.edge_loss import edge_loss
 from purigraph.training.purified import OnFactors, purify_split, record_purifier
 from purigraph.training.run import TrainingResult, read_graphs
 from purigraph.training.self_training import self_training
-from purigraph.training.settings import AdversarialSettings, EdgeLossSettings, TrainingSettings
+from purigraph.training.settings import (
+    AdversarialSettings,
+    ConsistencySettings,
+    EdgeLossSettings,
+    TrainingSettings,
+)
 from purigraph.training.supervised import supervised
 from purigraph.training.task import Regime, Task
 
@@ -34,6 +40,7 @@ names, register = registry.names, registry.register
 register("vanilla")(Regime(supervised, TrainingSettings))
 register("self")(Regime(self_training, TrainingSettings))
 register("edge-loss")(Regime(edge_loss, EdgeLossSettings))
+register("consistency")(Regime(consistency, ConsistencySettings))
 register("adversarial")(Regime(adversarial, AdversarialSettings, takes_attack=True))
 
 
@@ -56,7 +63,8 @@ def train(
         classifier: One of `purigraph.classifiers.names()`, or a function that makes your own untrained model from a
             seed: any module `(x, edge_index) -> logits (N, C)`.
         regime: One of `names()`: `vanilla` trains on the labelled nodes, `self` also on pseudo-labels, `edge-loss` and
-            `adversarial` on both, on graphs that lose edges and on attacked graphs.
+            `adversarial` on both, on graphs that lose edges and on attacked graphs; `consistency` on the labelled
+            nodes, so that the answers to all others are alike whatever part of the graph is hidden.
         split: The graphs (see `purigraph.graph.splits.inductive_split`).
         hyper: The hyper-parameters of the classifier.
         settings: The training settings: an instance, or some of them by name. Default: those of the paper.

@@ -32,6 +32,8 @@ from purigraph.training.settings import TrainingSettings
 
 #: Returns the graph of an epoch: the clean one, or an attacked one. Epochs are counted from 1.
 GraphOfEpoch: TypeAlias = Callable[[int], Data]
+#: Returns the loss that an epoch minimises, from the model as it is in training.
+Objective: TypeAlias = Callable[["Run", int], Tensor]
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class Run:
         train_graph: Returns the graph that an epoch trains on, with the same nodes and features. Default: `train`.
         validation_graph: Returns the graph that an epoch is validated on. Default: `validation`.
         first_validation: The first epoch that is validated; earlier ones can't be the best.
+        objective: What an epoch minimises. Default: the loss of the labelled nodes.
+
+    Attributes:
+        train_x: The features of the training graph.
     """
 
     def __init__(
@@ -103,18 +109,20 @@ class Run:
         train_graph: GraphOfEpoch | None = None,
         validation_graph: GraphOfEpoch | None = None,
         first_validation: int = 1,
+        objective: Objective | None = None,
     ) -> None:
         train, validation = read_graphs(train, validation)
         self.model, self.settings, self.seed = model, settings, seed
         self._train_graph = train_graph or (lambda epoch: train)
         self._validation_graph = validation_graph or (lambda epoch: validation)
-        self._first_validation = first_validation
+        self._first_validation = max(first_validation, settings.choose_from)
+        self._objective = objective or Run.supervised_loss
         self._device = train.edge_index.device
         self._train_nodes = train.train_mask.nonzero().squeeze(1)
         self._train_labels = train.y[self._train_nodes]
         self._validation_nodes = validation.val_mask.nonzero().squeeze(1)
         self._validation_labels = validation.y[self._validation_nodes]
-        self._train_x, self._validation_x = features(model, train), features(model, validation)
+        self.train_x, self._validation_x = features(model, train), features(model, validation)
         self._loss = losses.create(settings.loss)
         self._purpose = json.dumps(
             {
@@ -195,11 +203,9 @@ class Run:
 
     def _epoch(self) -> None:
         epoch = self.epochs_run + 1
-        graph = self._train_graph(epoch)
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        logits = self._logits(self._train_x, graph)[self._train_nodes]
-        loss = self._loss(logits, self._train_labels)
+        loss = self._objective(self, epoch)
         if not math.isfinite(float(loss.detach())):
             raise PurigraphError(
                 f"The training loss became {float(loss.detach())} in epoch {epoch}: lower the learning rate, or check "
@@ -214,11 +220,20 @@ class Run:
         if due or (last and self.best_epoch == 0):
             self._validate(epoch)
 
+    def supervised_loss(self, epoch: int) -> Tensor:
+        """Return the loss of the labelled nodes on the graph of an epoch."""
+        return self.label_loss(self.logits(self.train_x, self._train_graph(epoch)))
+
+    def label_loss(self, logits: Tensor) -> Tensor:
+        """Return the loss of logits (N, C) of the training graph at its labelled nodes."""
+        loss: Tensor = self._loss(logits[self._train_nodes], self._train_labels)
+        return loss
+
     def _validate(self, epoch: int) -> None:
         graph = self._validation_graph(epoch)
         self.model.eval()
         with torch.no_grad():
-            logits = self._logits(self._validation_x, graph)[self._validation_nodes]
+            logits = self.logits(self._validation_x, graph)[self._validation_nodes]
             loss = float(self._loss(logits, self._validation_labels))
         self.validation_losses.append(loss)
         if loss < self.best_loss:
@@ -227,7 +242,8 @@ class Run:
             # Cloned, as a detached tensor on the CPU still shares memory with the parameter.
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
-    def _logits(self, x: Tensor | Features, graph: Data) -> Tensor:
+    def logits(self, x: Tensor | Features, graph: Data) -> Tensor:
+        """Return the model's logits (N, C) for features and the edges of a graph."""
         logits: Tensor = (
             self.model(x, graph.edge_index, graph.edge_weight)
             if "edge_weight" in graph

@@ -25,6 +25,7 @@ class TrainingSettings(Settings):
     epochs: int = setting("The maximum number of epochs.", default=3000, ge=1)
     patience: int = setting("Stop after this many epochs without a lower validation loss.", default=200, ge=1)
     validate_every: int = setting("The number of epochs between validations.", default=1, ge=1)
+    choose_from: int = setting("The first epoch that can be the best one.", default=1, ge=1)
 
 
 class AttackSettings(Settings):
@@ -61,6 +62,26 @@ class EdgeLossSettings(TrainingSettings):
     added: float = setting(
         "How many edges between random nodes there are in an epoch, as a share of the graph's own.", default=0.0, ge=0
     )
+
+
+class ConsistencySettings(EdgeLossSettings):
+    """Settings of training for answers that do not depend on what is hidden.
+
+    Chosen on validation nodes of Cora alone. After 200 epochs, ten splits, an APPNP of this regime is right at 83.0 %
+    of them, and an anchor's student of it at 74.4 %; one of `edge-loss`, judged by halves that did not choose its
+    epoch, at 82.4 and 72.9 %. On splits 0 to 4, halves: 85.3 and 78.3 % with the epoch chosen from 100 on, 85.0 and
+    78.1 % from the first on, 85.3 and 77.0 % with tanhMargin.
+    """
+
+    loss: LossName = setting("The loss to minimise, one of `purigraph.losses.names()`.", default="cross-entropy")
+    choose_from: int = setting("The first epoch that can be the best one.", default=100, ge=1)
+    views: int = setting("S, the number of views of the graph in an epoch.", default=4, ge=2, le=1000)
+    hidden: float = setting("The share of the nodes that have no features in a view.", default=0.5, ge=0, lt=1)
+    temperature: float = setting("T, by which the mean answer is sharpened.", default=0.5, gt=0, le=1000)
+    weight: float = setting("The weight of the consistency.", default=1.0, ge=0, le=1e6)
+    ramp: int = setting("Epochs over which that weight grows from 0.", default=50, ge=1)
+    isolated: float = setting("The share of the nodes that lose all their edges in a view.", default=0.0, ge=0, le=1)
+    dropped: float = setting("The share of the other edges that are missing in a view.", default=0.0, ge=0, le=1)
 
 
 #: Adversarial training as in the paper, and for machines without a GPU.

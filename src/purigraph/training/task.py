@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import nn
 from torch_geometric.data import Data
 
-from purigraph.training.run import GraphOfEpoch, Run, TrainingResult
+from purigraph.training.run import GraphOfEpoch, Objective, Run, TrainingResult
 from purigraph.training.settings import TrainingSettings
 
 
@@ -43,6 +43,7 @@ class Task:
         train_graph: GraphOfEpoch | None = None,
         validation_graph: GraphOfEpoch | None = None,
         first_validation: int = 1,
+        objective: Objective | None = None,
     ) -> TrainingResult:
         """Train `model` on the graphs of the task, or on the graphs given for each epoch (see `Run`)."""
         run = Run(
@@ -54,6 +55,7 @@ class Task:
             train_graph=train_graph,
             validation_graph=validation_graph,
             first_validation=first_validation,
+            objective=objective,
         )
         return run.complete(regime, checkpoint=self.checkpoint, progress=self.progress)
 

@@ -1,0 +1,106 @@
+"""A teacher for anchors who has learned every label that there is, those of the validation nodes too."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from purigraph.anchors.distillation import predict_logits
+from purigraph.graph.splits import InductiveSplit, induced_part
+from purigraph.training.regimes import registry, train
+from purigraph.training.run import TrainingResult
+from purigraph.training.settings import TrainingSettings
+
+
+@dataclass
+class AllLabels:
+    """A classifier that is trained on the labels of the training nodes and of the validation nodes.
+
+    Validation nodes choose a classifier's epoch, and are then labels that nobody has learned from. So it is trained
+    once as usual, which says for how many epochs, and then again on the validation graph, with all labels, for as many;
+    nothing is chosen any more. Whoever wants to know what such a teacher is worth at a validation node has to ask one
+    who has not heard its label, nor seen the node: it is trained again without them, once for every set of nodes that
+    is held out (see `answers`).
+
+    >>> from purigraph import datasets
+    >>> from purigraph.graph import inductive_split
+    >>> split = inductive_split(datasets.load("synthetic-citation"))
+    >>> teacher = AllLabels("gcn", split, settings={"epochs": 5})
+    >>> teacher.answers(split.validation, torch.zeros(split.validation.num_nodes, dtype=torch.bool)).shape[0]
+    1020
+
+    Args:
+        classifier: One of `purigraph.classifiers.names()`, or a function that makes your own model from a seed.
+        split: The graphs.
+        regime: One of `purigraph.training.names()`.
+        hyper: The hyper-parameters of the classifier.
+        settings: The settings of the regime, an instance or some of them by name.
+        seed: The seed of all trainings.
+        progress: Whether to report progress on the error stream. Default: only if it takes long.
+    """
+
+    classifier: str | Callable[[int], nn.Module]
+    split: InductiveSplit
+    regime: str = "consistency"
+    hyper: Mapping[str, Any] | None = None
+    settings: TrainingSettings | Mapping[str, Any] | None = None
+    seed: int = 0
+    progress: bool | None = None
+    _known: dict[tuple[int, ...], Tensor] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def epochs(self) -> int:
+        """How long to train: the epoch that the validation nodes choose."""
+        return self._train(self.split, self._settings).best_epoch
+
+    def answers(self, data: Data, held_out: Tensor, /) -> Tensor:
+        """Return probabilities (N, C) for the nodes of the validation graph, without some nodes, (N,) bool.
+
+        Validation nodes among them are neither seen nor heard; their rows are uniform.
+        """
+        gone = data.val_mask & held_out.to(data.val_mask.device)
+        key = tuple(gone.nonzero().squeeze(1).tolist())
+        if key not in self._known:
+            self._known[key] = self._learned(data, gone)
+        return self._known[key]
+
+    def _learned(self, data: Data, gone: Tensor) -> Tensor:
+        part = induced_part(data, ~gone)
+        labelled = copy.copy(part)
+        labelled.train_mask = part.train_mask | part.val_mask
+        labelled.val_mask = torch.zeros_like(part.val_mask)
+        # The last epoch is taken, so what it is validated on does not matter.
+        settings = self._settings.replace(epochs=self.epochs, choose_from=self.epochs)
+        model = self._train(replace(self.split, train=labelled, validation=data), settings).model
+        heard = predict_logits(model, part).softmax(1)
+        found = heard.new_full((len(gone), heard.shape[1]), 1 / heard.shape[1])
+        found[~gone] = heard
+        return found
+
+    @property
+    def _settings(self) -> TrainingSettings:
+        if isinstance(self.settings, TrainingSettings):
+            return self.settings
+        return registry[self.regime].settings(**(self.settings or {}))
+
+    def _train(self, split: InductiveSplit, settings: TrainingSettings) -> TrainingResult:
+        return train(
+            self.classifier,
+            self.regime,
+            split,
+            hyper=self.hyper,
+            settings=settings,
+            seed=self.seed,
+            progress=self.progress,
+        )
+
+    def __str__(self) -> str:
+        name = self.classifier if isinstance(self.classifier, str) else "a model of your own"
+        return f"{name}, {self.regime}, all labels"

@@ -153,16 +153,20 @@ def trained_classifier(
             before = its_record.get("seconds", 0.0)
             split = replace(split, train=training.pseudo_label(teacher, split.train))
         with footprint() as cost:
-            result = training.train(
-                spec.name,
-                spec.regime,
-                split,
-                hyper=spec.hyper,
-                settings=spec.training,
-                purifier=purifier,
-                seed=scene.seed if spec.seed is None else spec.seed,
-                checkpoint=checkpoint,
-                progress=scene.context.progress,
+            result = (
+                _all_labels(spec, scene).result()
+                if spec.all_labels
+                else training.train(
+                    spec.name,
+                    spec.regime,
+                    split,
+                    hyper=spec.hyper,
+                    settings=spec.training,
+                    purifier=purifier,
+                    seed=scene.seed if spec.seed is None else spec.seed,
+                    checkpoint=checkpoint,
+                    progress=scene.context.progress,
+                )
             )
         cast(Any, result.model).save_pretrained(folder / "model")
         # The result knows of the time before an interruption.
@@ -283,14 +287,14 @@ def fitted_anchor(
 
 
 def _all_labels(spec: ClassifierSpec, scene: Scene) -> training.AllLabels:
-    """Return a classifier as the teacher of an anchor; it is trained when it is asked."""
+    """Return a classifier that learns all labels; it is trained when it is asked."""
     return training.AllLabels(
         spec.name,
         scene.split,
         spec.regime,
         hyper=spec.hyper,
         settings=spec.training,
-        seed=scene.seed,
+        seed=scene.seed if spec.seed is None else spec.seed,
         progress=scene.context.progress,
     )
 

@@ -56,6 +56,8 @@ class ClassifierSpec(Named):
         training: The settings of the training.
         teacher: Another classifier, whose answers label the unlabelled training nodes. Default: none, or, in regimes
             that need labels, a first classifier of the same kind.
+        all_labels: Train it on the labels of the validation nodes, too, for as many epochs as they choose
+            (`purigraph.training.AllLabels`).
         purified: Train it on the graphs as the purifier of the same row leaves them, as DeepRobust does.
         seed: The seed of its training, if it is not that of the split.
     """
@@ -64,6 +66,7 @@ class ClassifierSpec(Named):
     hyper: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
     teacher: ClassifierSpec | None = None
+    all_labels: bool = False
     purified: bool = False
     seed: int | None = None
 
@@ -75,6 +78,8 @@ class ClassifierSpec(Named):
     def components(self) -> Iterator[str]:
         """Yield the classifier, its regime and the trainer; those of its teacher too."""
         yield from (self.name, f"regime {self.regime}", "training")
+        if self.all_labels:
+            yield "all labels"
         if self.teacher is not None:
             yield from self.teacher.components()
 
@@ -84,6 +89,8 @@ class ClassifierSpec(Named):
 
         if self.is_trained:
             return self
+        if self.all_labels and (self.purified or self.teacher is not None):
+            raise InputError("A classifier with all_labels is trained as it is: without `purified` and `teacher`.")
         regime = training.registry[self.regime]
         hyper = {**classifier_settings(self.name, dataset), **self.hyper}
         classifiers.registry[self.name].settings_class(in_channels=1, out_channels=2, **hyper)

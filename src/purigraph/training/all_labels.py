@@ -71,18 +71,27 @@ class AllLabels:
             self._known[key] = self._learned(data, gone)
         return self._known[key]
 
+    def result(self) -> TrainingResult:
+        """Train a classifier on all labels of the split, for those who want the model itself."""
+        data = self.split.validation
+        return self._without(data, torch.zeros_like(data.val_mask))[1]
+
     def _learned(self, data: Data, gone: Tensor) -> Tensor:
+        part, result = self._without(data, gone)
+        heard = predict_logits(result.model, part).softmax(1)
+        found = heard.new_full((len(gone), heard.shape[1]), 1 / heard.shape[1])
+        found[~gone] = heard
+        return found
+
+    def _without(self, data: Data, gone: Tensor) -> tuple[Data, TrainingResult]:
+        """Train without some validation nodes, (N,) bool; return the graph that is left, too."""
         part = induced_part(data, ~gone)
         labelled = copy.copy(part)
         labelled.train_mask = part.train_mask | part.val_mask
         labelled.val_mask = torch.zeros_like(part.val_mask)
         # The last epoch is taken, so what it is validated on does not matter.
         settings = self._settings.replace(epochs=self.epochs, choose_from=self.epochs)
-        model = self._train(replace(self.split, train=labelled, validation=data), settings).model
-        heard = predict_logits(model, part).softmax(1)
-        found = heard.new_full((len(gone), heard.shape[1]), 1 / heard.shape[1])
-        found[~gone] = heard
-        return found
+        return part, self._train(replace(self.split, train=labelled, validation=data), settings)
 
     @property
     def _settings(self) -> TrainingSettings:

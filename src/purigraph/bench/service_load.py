@@ -1,10 +1,10 @@
-"""How much the service holds, and what it does with more: `python studies/serve_load.py [DATASET [MODEL]]`.
+"""How much the service holds, and what it does with more: `python -m purigraph.bench.service_load [DATASET]`.
 
 Starts `purigraph serve` on a free port of this machine and asks it from this process, over kept connections, for the
-scores of 100 random pairs a time. Three rounds of SECONDS each: the load that it holds (CLIENTS connections that each
-wait for an answer before they ask again), ten times as many, and the same with clients beside them that send rubbish.
-Every answer is compared with the scores that the library gives, every request must get exactly one answer, and at the
-end a SIGTERM must leave nothing unanswered. The result is written to `results/serve-load`.
+scores of 100 random pairs a time. Rounds of some seconds each: the load that it holds (connections that each wait for
+an answer before they ask again), ten times as many, and the same with clients beside them that send rubbish. Every
+answer is compared with the scores that the library gives, every request must get exactly one answer, and at the end a
+SIGTERM must leave nothing unanswered.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ from typing import Any
 import torch
 
 import purigraph as pg
-from purigraph.files import write_json
 
-RESULTS = Path(__file__).parent.parent / "results"
 SECONDS = 8.0
 CLIENTS = 32
 PAIRS = 100
@@ -66,7 +64,7 @@ class Tally:
 
 
 def requests(purifier: pg.GPRGAE, data: Any) -> list[Body]:
-    """Bodies and the scores that the library gives for them."""
+    """Return bodies, and the scores that the library gives for them."""
     generator = torch.Generator().manual_seed(0)
     made = []
     for _ in range(BODIES):
@@ -77,10 +75,10 @@ def requests(purifier: pg.GPRGAE, data: Any) -> list[Body]:
 
 
 async def ask(port: int, bodies: list[Body], until: float, tally: Tally, rng: random.Random) -> None:
-    """Ask over one connection, again and again, until the round is over."""
+    """Ask over one connection until the round is over; a round has at least one request."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        while time.monotonic() < until:
+        while tally.asked == 0 or time.monotonic() < until:
             body, expected = rng.choice(bodies)
             begun = time.monotonic()
             tally.asked += 1
@@ -133,16 +131,16 @@ async def rubbish(port: int, until: float, rng: random.Random) -> None:
             writer.close()
 
 
-async def load_round(port: int, bodies: list[Body], clients: int, rubbish_clients: int = 0) -> dict[str, Any]:
+async def load_round(
+    port: int, bodies: list[Body], clients: int, rubbish_clients: int = 0, *, seconds: float = SECONDS
+) -> dict[str, Any]:
     """Run one round and return its figures."""
     tally, begun = Tally(), time.monotonic()
-    until = begun + SECONDS
+    until = begun + seconds
     tasks = [ask(port, bodies, until, tally, random.Random(seed)) for seed in range(clients)]
     tasks += [rubbish(port, until, random.Random(10_000 + seed)) for seed in range(rubbish_clients)]
     await asyncio.gather(*tasks)
-    figures = {"clients": clients, "rubbish_clients": rubbish_clients, **tally.figures(time.monotonic() - begun)}
-    print(json.dumps(figures), flush=True)
-    return figures
+    return {"clients": clients, "rubbish_clients": rubbish_clients, **tally.figures(time.monotonic() - begun)}
 
 
 async def stop(process: subprocess.Popen[str], port: int, bodies: list[Body]) -> dict[str, Any]:
@@ -167,40 +165,67 @@ def _metrics(port: int) -> str:
         return text
 
 
-def main() -> None:
-    dataset = sys.argv[1] if len(sys.argv) > 1 else "cora"
+def measure(dataset: str, model: Path | None = None, *, seconds: float = SECONDS) -> dict[str, Any]:
+    """Start the service, load it, stop it, and return what it did.
+
+    Args:
+        dataset: The graph that it serves.
+        model: The folder of a purifier. Default: a small one that is hardly trained, which takes as long to ask.
+        seconds: How long a round takes.
+    """
     data = pg.datasets.load(dataset)
     with tempfile.TemporaryDirectory() as folder:
-        model = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(folder) / "model"
-        if len(sys.argv) < 3:  # what a purifier has learned does not change how long it takes
+        if model is None:
+            model = Path(folder) / "model"
             pg.GPRGAE.preset("fast").fit(data, epochs=20).save_pretrained(model)
         bodies = requests(pg.GPRGAE.from_pretrained(model), data)
         words = [sys.executable, "-c", "from purigraph.cli import main; main()", "serve", "-m", str(model)]
         process = subprocess.Popen([*words, "--graph", dataset, "--port", "0"], stderr=subprocess.PIPE, text=True)
-        assert process.stderr is not None
-        found = next(match for line in process.stderr if (match := re.search(r"http://[\d.]+:(\d+)", line)))
-        port = int(found[1])
-        asyncio.run(load_round(port, bodies[:1], 1))  # until the node states are there, and the caches warm
-        result = {
-            "dataset": dataset,
-            "pairs_per_request": PAIRS,
-            "seconds_per_round": SECONDS,
-            "load_average": round(os.getloadavg()[0], 1),
-            "purigraph_version": pg.__version__,
-            "one_client": asyncio.run(load_round(port, bodies, 1)),
-            "held": asyncio.run(load_round(port, bodies, CLIENTS)),
-            "ten_times": asyncio.run(load_round(port, bodies, 10 * CLIENTS)),
-            "ten_times_and_rubbish": asyncio.run(load_round(port, bodies, 10 * CLIENTS, RUBBISH_CLIENTS)),
-            "after": asyncio.run(load_round(port, bodies, CLIENTS)),
-            "stop": asyncio.run(stop(process, port, bodies)),
-        }
+        try:
+            result = _rounds(process, bodies, seconds)
+        except BaseException:
+            process.kill()
+            raise
         _, told = process.communicate(timeout=60)
-        result["exit_code"], result["stopped"] = process.returncode, "Stopped." in told
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        result["peak_megabytes"] = used.ru_maxrss // 1024
-        result["processor_seconds"] = round(used.ru_utime + used.ru_stime, 1)
-    print(json.dumps({name: value for name, value in result.items() if not isinstance(value, dict)}))
-    write_json(RESULTS / "serve-load" / f"{dataset}.json", result)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "dataset": dataset,
+        "purigraph_version": pg.__version__,
+        **result,
+        "exit_code": process.returncode,
+        "stopped": "Stopped." in told,
+        "peak_megabytes": used.ru_maxrss // 1024,
+        "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
+    }
+
+
+def _rounds(process: subprocess.Popen[str], bodies: list[Body], seconds: float) -> dict[str, Any]:
+    """Run all rounds on a service that has just been started, and stop it."""
+    assert process.stderr is not None
+    found = next(match for line in process.stderr if (match := re.search(r"http://[\d.]+:(\d+)", line)))
+    port = int(found[1])
+
+    def run(clients: int, rubbish_clients: int = 0) -> dict[str, Any]:
+        return asyncio.run(load_round(port, bodies, clients, rubbish_clients, seconds=seconds))
+
+    run(1)  # until the node states are there, and the caches warm
+    return {
+        "pairs_per_request": PAIRS,
+        "seconds_per_round": seconds,
+        "load_average": round(os.getloadavg()[0], 1),
+        "one_client": run(1),
+        "held": run(CLIENTS),
+        "ten_times": run(10 * CLIENTS),
+        "ten_times_and_rubbish": run(10 * CLIENTS, RUBBISH_CLIENTS),
+        "after": run(CLIENTS),
+        "stop": asyncio.run(stop(process, port, bodies)),
+    }
+
+
+def main() -> None:
+    """Measure on a dataset and print the result as JSON."""
+    result = measure(sys.argv[1] if len(sys.argv) > 1 else "cora")
+    sys.stdout.write(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

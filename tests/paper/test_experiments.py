@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -12,7 +13,8 @@ from purigraph import paper
 from purigraph.errors import DatasetError, InputError, UnknownNameError
 from purigraph.paper import planning
 from purigraph.paper.experiments import Published, add_row, read_experiment
-from purigraph.paper.specs import merged
+from purigraph.paper.profiles import PROFILES
+from purigraph.paper.specs import DefenceSpec, merged
 from purigraph.runs import Cell, Store, read_results, work
 
 OF_THE_PAPER = {
@@ -164,6 +166,20 @@ def test_a_teacher_is_part_of_what_a_cell_depends_on(monkeypatch: pytest.MonkeyP
     assert first.config["defence"]["classifier"]["teacher"]["name"] == "appnp"
     monkeypatch.setattr("purigraph.runs.protocol_versions.VERSIONS", {"appnp": 2})
     assert cell().key != first.key
+
+
+@pytest.mark.parametrize(
+    ("defence", "words"),
+    [
+        ({"classifier": {"name": "gcn", "all_labels": True}, "anchor": {}}, "all_labels would have taught"),
+        ({"classifier": {"name": "a/b", "all_labels": True}}, "a/b is to learn all labels"),
+        ({"classifier": "gcn", "anchor": {"teacher": {"name": "gcn", "purified": True}}}, "gcn is to learn all labels"),
+        ({"classifier": "gcn", "anchor": {"teacher": "gcn", "labels": True}}, "give one of them"),
+    ],
+)
+def test_teachers_who_would_be_misunderstood_are_refused(defence: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        DefenceSpec(**defence).resolved(PROFILES["paper"], "cora")
 
 
 @pytest.mark.usefixtures("without_data")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers import requires_data
 from purigraph import paper
 from purigraph.paper.planning import PLACE
 from purigraph.runs.result_files import read_results, write_results
@@ -35,3 +36,14 @@ def test_lines_say_where_they_come_from(path: Path, tmp_path: Path) -> None:
 def test_results_stay_small() -> None:
     assert FILES
     assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file()) < MOST_BYTES
+
+
+@requires_data
+@pytest.mark.parametrize("name", ["anchors", "table1", "table3"])
+def test_results_are_those_of_today_s_cells(name: str) -> None:
+    """A setting that is added must not give other names to cells that it does not change: they would be run again."""
+    lines = read_results(RESULTS / f"{name}.jsonl")
+    seeds = sorted({line["seed"] for line in lines})
+    for profile in sorted({line["profile"] for line in lines}):
+        planned = {one.cell.key for one in paper.plan(paper.load(name), profile=profile, seeds=seeds) if one.cell}
+        assert {line["key"] for line in lines if line["profile"] == profile} <= planned

@@ -145,6 +145,7 @@ class Anchor(Pretrained):
         lessons = Lessons.of(
             classifier, trusted, validation, taught=taught, teacher=teacher, learn_labels=options.learn_labels
         )
+        given = taught is not None
         taught = lessons.whole()
         fold = lessons.folds(options.folds, seed)
         self._settings = self._settings.replace(
@@ -174,7 +175,7 @@ class Anchor(Pretrained):
             "settings": options.to_json(),
             "seed": seed,
             "student": self.student,
-            "teacher": "the classifier" if teacher is None else str(teacher),
+            "teacher": ("given answers" if given else "the classifier") if teacher is None else _name(teacher),
             "agreement": float((own.argmax(1) == taught.argmax(1)).double().mean()),
             "trusted_nodes": len(taught),
             **estimate,
@@ -314,10 +315,17 @@ class Anchor(Pretrained):
         if "given_up" in record:
             given, error = record["given_up"], record["standard_error"]
             cost = f"; on validation nodes that gives up {given:.1f} ± {error:.1f} points of clean accuracy"
+        teacher, agreement = record.get("teacher", "the classifier"), 100 * record.get("agreement", float("nan"))
         return (
-            f"Distilled from {record.get('trusted_nodes', 0)} nodes; on nodes that it has not seen it agrees with the "
-            f"classifier in {100 * record.get('agreement', float('nan')):.1f} %. Margin {self.margin:.3g}{cost}."
+            f"Distilled from {record.get('trusted_nodes', 0)} nodes; on nodes that it has not seen it agrees with "
+            f"{teacher} in {agreement:.1f} %. Margin {self.margin:.3g}{cost}."
         )
+
+
+def _name(teacher: Teacher) -> str:
+    """Return a name for the record: what the teacher calls itself, if it does."""
+    named = type(teacher).__str__ is not object.__str__
+    return str(teacher) if named else type(teacher).__name__
 
 
 def _fold_seed(seed: int, index: int) -> int:

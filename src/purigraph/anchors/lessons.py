@@ -22,11 +22,13 @@ class Lessons:
         trusted: The graph to learn on, with its labelled validation nodes if their labels are learned.
         teacher: Who gives the answers.
         labels_are_learned: Whether the teacher hears the labels of the validation nodes.
+        said: (N, C) what the classifier says, which the answers have to be like.
     """
 
     trusted: Data
     teacher: Teacher
     labels_are_learned: bool
+    said: Tensor
 
     @classmethod
     def of(
@@ -47,21 +49,22 @@ class Lessons:
             trusted = _validation_as_trusted(trusted, validation)
         if count_nodes(trusted) < 2:
             raise InputError("trusted has fewer than 2 nodes: an anchor holds some out to see how sure it can be.")
-        if teacher is None:
-            said = predict_logits(classifier, trusted).softmax(1)
-            teacher = (
-                CorrectedAnswers(said)
-                if learn_labels
-                else FixedAnswers(said if taught is None else _checked_answers(taught, said))
-            )
-        return cls(trusted, teacher, hears)
+        said = predict_logits(classifier, trusted).softmax(1)
+        if learn_labels:
+            teacher = CorrectedAnswers(said)
+        elif teacher is None:
+            teacher = FixedAnswers(said if taught is None else _checked_answers(taught, said, "taught"))
+        return cls(trusted, teacher, hears, said)
 
     def __len__(self) -> int:
         return count_nodes(self.trusted)
 
     def without(self, held_out: Tensor) -> Tensor:
         """Return what is to be learned, (N, C), where some nodes, (N,) bool, are held out."""
-        return self.teacher.answers(self.trusted, held_out)
+        answers = self.teacher.answers(self.trusted, held_out)
+        if isinstance(self.teacher, FixedAnswers | CorrectedAnswers):
+            return answers
+        return _checked_answers(answers, self.said, "What the teacher answers")
 
     def whole(self) -> Tensor:
         """Return what is to be learned, (N, C), where no node is held out."""
@@ -97,18 +100,18 @@ def _validation_as_trusted(trusted: Data, validation: Data | None) -> Data:
     return validation
 
 
-def _checked_answers(taught: Tensor, said: Tensor) -> Tensor:
+def _checked_answers(taught: Tensor, said: Tensor, name: str) -> Tensor:
     """Return what to learn, (N, C), like what the classifier said, (N, C)."""
     if not isinstance(taught, Tensor) or taught.shape != said.shape:
         found = tuple(taught.shape) if isinstance(taught, Tensor) else f"a {type(taught).__name__}"
         raise InputError(
-            f"taught must be a tensor of probabilities {tuple(said.shape)}, as the classifier's, not {found}."
+            f"{name} must be a tensor of probabilities {tuple(said.shape)}, as the classifier's, not {found}."
         )
     probabilities = taught.to(said)
     wrong = ~((probabilities >= 0).all(1) & ((probabilities.sum(1) - 1).abs() < 1e-3))
     if bool(wrong.any()):
         raise InputError(
-            f"taught must have rows of probabilities that sum to 1; row {int(wrong.nonzero()[0])} is not one "
+            f"{name} must have rows of probabilities that sum to 1; row {int(wrong.nonzero()[0])} is not one "
             f"({int(wrong.sum())} rows in all): one-hot labels and softmax outputs are."
         )
     return probabilities

@@ -19,7 +19,7 @@ class Teacher(Protocol):
         """Return probabilities (N, C) by someone who has not heard the labels of some nodes.
 
         Args:
-            data: The graph to learn on: x, edge_index, and where labels are heard y and val_mask.
+            data: The graph to learn on: x, edge_index, and where labels are heard y, train_mask and val_mask.
             held_out: (N,) bool. The students learn nothing about these nodes, so their rows are not read.
         """
 

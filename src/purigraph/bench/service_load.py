@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from typing import Any
 import torch
 
 import purigraph as pg
+from purigraph.errors import PurigraphError
 
 SECONDS = 8.0
 CLIENTS = 32
@@ -143,26 +145,28 @@ async def load_round(
     return {"clients": clients, "rubbish_clients": rubbish_clients, **tally.figures(time.monotonic() - begun)}
 
 
-async def stop(process: subprocess.Popen[str], port: int, bodies: list[Body]) -> dict[str, Any]:
+async def stop(process: subprocess.Popen[bytes], port: int, bodies: list[Body]) -> dict[str, Any]:
     """Send a SIGTERM while requests are under way; all of them must be answered."""
     body, _ = bodies[0]
     open_ones = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CLIENTS)]
     for _, writer in open_ones:
         writer.write(b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    under_way = 0.0
     for _ in range(200):
-        if f"purigraph_in_flight {CLIENTS}.0" in await asyncio.to_thread(_metrics, port):
+        under_way = await asyncio.to_thread(_in_flight, port)
+        if under_way > 0:
             break
     process.send_signal(signal.SIGTERM)
     answers = await asyncio.gather(*(asyncio.wait_for(_answer(reader), 60) for reader, _ in open_ones))
-    return {"under_way": CLIENTS, "answered": sum(status == 200 for status, _ in answers)}
+    answered = sum(status == 200 for status, _ in answers)
+    return {"asked": CLIENTS, "under_way": int(under_way), "answered": answered}
 
 
-def _metrics(port: int) -> str:
-    import urllib.request
-
+def _in_flight(port: int) -> float:
+    """Return how many requests the service says are under way."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-        text: str = answer.read().decode()
-        return text
+        found = re.search(r"^purigraph_in_flight (\S+)", answer.read().decode(), re.MULTILINE)
+    return 0.0 if found is None else float(found[1])
 
 
 def measure(dataset: str, model: Path | None = None, *, seconds: float = SECONDS) -> dict[str, Any]:
@@ -180,30 +184,41 @@ def measure(dataset: str, model: Path | None = None, *, seconds: float = SECONDS
             pg.GPRGAE.preset("fast").fit(data, epochs=20).save_pretrained(model)
         bodies = requests(pg.GPRGAE.from_pretrained(model), data)
         words = [sys.executable, "-c", "from purigraph.cli import main; main()", "serve", "-m", str(model)]
-        process = subprocess.Popen([*words, "--graph", dataset, "--port", "0"], stderr=subprocess.PIPE, text=True)
+        # A file, as a pipe that nobody reads would fill and stop the service.
+        told = Path(folder) / "told"
+        with told.open("w") as written:
+            process = subprocess.Popen([*words, "--graph", dataset, "--port", "0"], stderr=written)
         try:
-            result = _rounds(process, bodies, seconds)
-        except BaseException:
+            result = _rounds(process, _port(process, told), bodies, seconds)
+            process.wait(timeout=60)
+        finally:
             process.kill()
-            raise
-        _, told = process.communicate(timeout=60)
+            process.wait()
+        stopped = "Stopped." in told.read_text()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "dataset": dataset,
         "purigraph_version": pg.__version__,
         **result,
         "exit_code": process.returncode,
-        "stopped": "Stopped." in told,
+        "stopped": stopped,
         "peak_megabytes": used.ru_maxrss // 1024,
         "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
     }
 
 
-def _rounds(process: subprocess.Popen[str], bodies: list[Body], seconds: float) -> dict[str, Any]:
+def _port(process: subprocess.Popen[bytes], told: Path) -> int:
+    """Return the port that a service says it listens on, once it does."""
+    while process.poll() is None:
+        found = re.search(r"http://[\d.]+:(\d+)", told.read_text())
+        if found is not None:
+            return int(found[1])
+        time.sleep(0.1)
+    raise PurigraphError(f"The service ended before it listened (exit code {process.returncode}): {told.read_text()}")
+
+
+def _rounds(process: subprocess.Popen[bytes], port: int, bodies: list[Body], seconds: float) -> dict[str, Any]:
     """Run all rounds on a service that has just been started, and stop it."""
-    assert process.stderr is not None
-    found = next(match for line in process.stderr if (match := re.search(r"http://[\d.]+:(\d+)", line)))
-    port = int(found[1])
 
     def run(clients: int, rubbish_clients: int = 0) -> dict[str, Any]:
         return asyncio.run(load_round(port, bodies, clients, rubbish_clients, seconds=seconds))

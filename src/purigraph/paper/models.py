@@ -154,7 +154,7 @@ def trained_classifier(
             split = replace(split, train=training.pseudo_label(teacher, split.train))
         with footprint() as cost:
             result = (
-                _all_labels(spec, scene).result()
+                _all_labels(spec, scene, checkpoint).result()
                 if spec.all_labels
                 else training.train(
                     spec.name,
@@ -273,7 +273,7 @@ def fitted_anchor(
                 scene.split.train,
                 scene.split.validation,
                 taught=_one_hot(scene.split.train.y) if spec.labels else None,
-                teacher=None if spec.teacher is None else _all_labels(spec.teacher, scene),
+                teacher=None if spec.teacher is None else _all_labels(spec.teacher, scene, checkpoint),
                 seed=scene.seed,
                 progress=scene.context.progress,
                 **spec.fit,
@@ -286,7 +286,7 @@ def fitted_anchor(
     return Anchor.from_pretrained(place.folder / "model"), record
 
 
-def _all_labels(spec: ClassifierSpec, scene: Scene) -> training.AllLabels:
+def _all_labels(spec: ClassifierSpec, scene: Scene, checkpoint: Path) -> training.AllLabels:
     """Return a classifier that learns all labels; it is trained when it is asked."""
     return training.AllLabels(
         spec.name,
@@ -295,6 +295,7 @@ def _all_labels(spec: ClassifierSpec, scene: Scene) -> training.AllLabels:
         hyper=spec.hyper,
         settings=spec.training,
         seed=scene.seed if spec.seed is None else spec.seed,
+        checkpoint=checkpoint,
         progress=scene.context.progress,
     )
 

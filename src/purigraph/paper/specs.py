@@ -83,20 +83,30 @@ class ClassifierSpec(Named):
         if self.teacher is not None:
             yield from self.teacher.components()
 
+    def check_teaches(self) -> None:
+        """Raise an error if it can't be trained by `purigraph.training.AllLabels`, which trains it as it is."""
+        if self.is_trained or self.purified or self.teacher is not None:
+            raise InputError(
+                f"{self.name} is to learn all labels: give the name of a kind of classifier, without `purified` and "
+                "`teacher`."
+            )
+
     def resolved(self, profile: Profile, dataset: str) -> ClassifierSpec:
         """Return it with the hyper-parameters of the dataset and the lengths of the profile; everything is checked."""
         from purigraph import classifiers, training
 
+        if self.all_labels:
+            self.check_teaches()
         if self.is_trained:
             return self
-        if self.all_labels and (self.purified or self.teacher is not None):
-            raise InputError("A classifier with all_labels is trained as it is: without `purified` and `teacher`.")
         regime = training.registry[self.regime]
         hyper = {**classifier_settings(self.name, dataset), **self.hyper}
         classifiers.registry[self.name].settings_class(in_channels=1, out_channels=2, **hyper)
         settings = dict(self.training)
         if self.regime == "adversarial":
+            # Cells are named by these values, so a setting that came later is among them only if it is given.
             chosen = training.PROFILES[profile.adversarial].to_json()
+            del chosen["choose_from"]
             attack = {**chosen["attack"], **settings.pop("attack", {})}
             settings = {**chosen, **settings, "attack": attack}
         if profile.training_share != 1 and not (self.regime == "adversarial" and not profile.trial):
@@ -211,7 +221,12 @@ class AnchorSpec(Spec):
             fit["epochs"] = profile.epochs(AnchorFitSettings(**fit).values()["epochs"])
         Anchor(**self.settings)
         AnchorFitSettings(**fit)
-        teacher = None if self.teacher is None else self.teacher.resolved(profile, dataset)
+        teacher = None
+        if self.teacher is not None:
+            if self.labels:
+                raise InputError("An anchor learns from its teacher or from all labels there are: give one of them.")
+            self.teacher.check_teaches()
+            teacher = self.teacher.resolved(profile, dataset)
         return self.model_copy(update={"fit": fit, "teacher": teacher})
 
 
@@ -263,6 +278,8 @@ class DefenceSpec(Spec):
         """Return it with the lengths of the profile; everything is checked."""
         if (self.model is None) == (self.classifier is None):
             raise InputError("A defence is a classifier with what protects it, or a model of your own: give one.")
+        if self.anchor is not None and self.classifier is not None and self.classifier.all_labels:
+            raise InputError("An anchor's margin is chosen on validation nodes, which all_labels would have taught.")
         if self.votes and (self.anchor is None or self.purifier is not None):
             raise InputError("Votes need an anchor, and no purifier: their messages depend on no edge.")
         parts = {name: getattr(self, name) for name in ("classifier", "purifier", "anchor")}

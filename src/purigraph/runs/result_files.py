@@ -48,8 +48,12 @@ def write_results(path: str | Path, lines: Sequence[Mapping[str, Any]], *, place
     with locked(path.parent):
         merged = {where(line): line for line in [*read_results(path), *lines]}
         ordered = sorted(merged.values(), key=lambda line: [_sortable(line.get(key)) for key in place])
-        text = "".join(json.dumps(line, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n" for line in ordered)
-        write_text(path, text)
+        write_text(path, "".join(_text(line) + "\n" for line in ordered))
+
+
+def _text(line: Mapping[str, Any]) -> str:
+    """Return a line as JSON, without spaces: there are thousands of lines, and they are kept for good."""
+    return json.dumps(line, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _sortable(value: Any) -> tuple[int, float, str]:

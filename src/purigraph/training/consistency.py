@@ -20,11 +20,12 @@ def consistency(task: Task) -> TrainingResult:
       + \lambda\, \frac1N \sum_v \big\| p_v^{(s)} - \bar p_v' \big\|^2 \Big), \qquad
       \bar p_{vc}' \propto \Big( \tfrac1S \textstyle\sum_s p_{vc}^{(s)} \Big)^{1/T}$$
 
-    In a view $G_s$ a share of the nodes has no features, and the model its own dropout, so that a node's answer can't
-    depend on any one neighbour alone; with `isolated`, `dropped` and `added`, edges are missing and false ones are
-    there, too. The mean answer over the views, sharpened by a temperature T, is what every view is drawn to: no
-    gradient passes through it. So the unlabelled nodes teach as well, without a first classifier whose mistakes are
-    taken for labels. It is the training of GRAND (`Feng et al. 2020 <https://arxiv.org/abs/2005.11079>`_) for any
+    In a view $G_s$ a share of the nodes has no features (`hidden`; the others' grow, so that the mean stays), and the
+    model its own dropout, so that a node's answer can't depend on any one neighbour alone; with `isolated`, `dropped`
+    and `added`, edges are missing and false ones are there, too. The mean answer over the views, sharpened by a
+    temperature T, is what every view is drawn to: no gradient passes through it. $\lambda$ is `weight`, and grows from
+    0 over the first epochs (`ramp`). So the unlabelled nodes teach as well, without a first classifier whose mistakes
+    are taken for labels. It is the training of GRAND (`Feng et al. 2020 <https://arxiv.org/abs/2005.11079>`_) for any
     classifier.
 
     Args:
@@ -35,12 +36,12 @@ def consistency(task: Task) -> TrainingResult:
     edges_change = settings.isolated > 0 or settings.dropped > 0 or settings.added > 0
     view_of = losing(task.train, settings, 2 * task.seed) if edges_change else None
 
-    def objective(run: Run, epoch: int) -> Tensor:
+    def objective(run: Run, graph: Data, epoch: int) -> Tensor:
         supervised: list[Tensor] = []
         answers: list[Tensor] = []
         for index in range(settings.views):
-            graph = task.train if view_of is None else view_of(epoch * settings.views + index)
-            logits = run.logits(hide_nodes(run.train_x, settings.hidden, task.train), graph)
+            view = graph if view_of is None else view_of(epoch * settings.views + index)
+            logits = run.logits(hide_nodes(run.train_x, settings.hidden, graph), view)
             supervised.append(run.label_loss(logits))
             answers.append(logits.softmax(1))
         wanted = sharpened(torch.stack(answers).mean(0).detach(), settings.temperature)

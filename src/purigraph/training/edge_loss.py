@@ -13,7 +13,7 @@ from purigraph.graph.injection import inject_pairs
 from purigraph.graph.sampling import num_non_edges, sample_non_edges
 from purigraph.training.run import GraphOfEpoch, TrainingResult
 from purigraph.training.self_training import SECOND_MODEL, first_labels
-from purigraph.training.settings import EdgeLossSettings, TrainingSettings
+from purigraph.training.settings import ConsistencySettings, EdgeLossSettings, TrainingSettings
 from purigraph.training.task import Task
 
 
@@ -46,8 +46,8 @@ def edge_loss(task: Task) -> TrainingResult:
     return replace(result, seconds=seconds + result.seconds)
 
 
-def losing(data: Data, settings: EdgeLossSettings, stream: int) -> GraphOfEpoch:
-    """Return for every epoch a copy of the graph that has lost edges, and gained some if `added` says so."""
+def losing(data: Data, settings: EdgeLossSettings | ConsistencySettings, stream: int) -> GraphOfEpoch:
+    """Return for every epoch, or view, a copy of the graph that has lost edges, and gained some if `added` says so."""
     graph = as_pair_graph(data)
     gained = min(round(settings.added * graph.num_pairs), num_non_edges(graph))
 

@@ -40,7 +40,7 @@ names, register = registry.names, registry.register
 register("vanilla")(Regime(supervised, TrainingSettings))
 register("self")(Regime(self_training, TrainingSettings))
 register("edge-loss")(Regime(edge_loss, EdgeLossSettings))
-register("consistency")(Regime(consistency, ConsistencySettings))
+register("consistency")(Regime(consistency, ConsistencySettings, hides_features=True))
 register("adversarial")(Regime(adversarial, AdversarialSettings, takes_attack=True))
 
 
@@ -94,6 +94,11 @@ def train(
         raise InputError(
             f"The regime {regime!r} attacks the training graph, which a purifier would have changed before: leave "
             "out the purifier, and put it in front of the trained model with purigraph.protect."
+        )
+    if purifier is not None and require_fitted(purifier).factored and chosen.hides_features:
+        raise InputError(
+            f"The regime {regime!r} hides features, which a purifier that gives factors would be asked about again "
+            "and again: train with another regime, or without the purifier."
         )
     seed = read_seed(seed)
     # Training takes gradients, also if it is called where they are switched off.

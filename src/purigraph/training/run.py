@@ -32,8 +32,8 @@ from purigraph.training.settings import TrainingSettings
 
 #: Returns the graph of an epoch: the clean one, or an attacked one. Epochs are counted from 1.
 GraphOfEpoch: TypeAlias = Callable[[int], Data]
-#: Returns the loss that an epoch minimises, from the model as it is in training.
-Objective: TypeAlias = Callable[["Run", int], Tensor]
+#: Returns the loss that an epoch minimises on its graph, with the model in training mode.
+Objective: TypeAlias = Callable[["Run", Data, int], Tensor]
 
 
 @dataclass(frozen=True)
@@ -203,9 +203,10 @@ class Run:
 
     def _epoch(self) -> None:
         epoch = self.epochs_run + 1
+        graph = self._train_graph(epoch)
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self._objective(self, epoch)
+        loss = self._objective(self, graph, epoch)
         if not math.isfinite(float(loss.detach())):
             raise PurigraphError(
                 f"The training loss became {float(loss.detach())} in epoch {epoch}: lower the learning rate, or check "
@@ -220,9 +221,9 @@ class Run:
         if due or (last and self.best_epoch == 0):
             self._validate(epoch)
 
-    def supervised_loss(self, epoch: int) -> Tensor:
+    def supervised_loss(self, graph: Data, epoch: int) -> Tensor:
         """Return the loss of the labelled nodes on the graph of an epoch."""
-        return self.label_loss(self.logits(self.train_x, self._train_graph(epoch)))
+        return self.label_loss(self.logits(self.train_x, graph))
 
     def label_loss(self, logits: Tensor) -> Tensor:
         """Return the loss of logits (N, C) of the training graph at its labelled nodes."""

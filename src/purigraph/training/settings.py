@@ -64,7 +64,7 @@ class EdgeLossSettings(TrainingSettings):
     )
 
 
-class ConsistencySettings(EdgeLossSettings):
+class ConsistencySettings(TrainingSettings):
     """Settings of training for answers that do not depend on what is hidden.
 
     Chosen on validation nodes of Cora alone. After 200 epochs, ten splits, an APPNP of this regime is right at 83.0 %
@@ -82,6 +82,9 @@ class ConsistencySettings(EdgeLossSettings):
     ramp: int = setting("Epochs over which that weight grows from 0.", default=50, ge=1)
     isolated: float = setting("The share of the nodes that lose all their edges in a view.", default=0.0, ge=0, le=1)
     dropped: float = setting("The share of the other edges that are missing in a view.", default=0.0, ge=0, le=1)
+    added: float = setting(
+        "How many edges between random nodes there are in a view, as a share of the graph's own.", default=0.0, ge=0
+    )
 
 
 #: Adversarial training as in the paper, and for machines without a GPU.

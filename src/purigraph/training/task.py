@@ -68,8 +68,10 @@ class Regime:
         run: Called with the task and, if `takes_attack`, with an attack or None.
         settings: The class of its settings.
         takes_attack: Whether it trains on attacked graphs.
+        hides_features: Whether the model is shown other features than the graph's.
     """
 
     run: Callable[..., TrainingResult]
     settings: type[TrainingSettings]
     takes_attack: bool = False
+    hides_features: bool = False

@@ -40,7 +40,7 @@ _STYLE: dict[str, Any] = {
     "hatch.linewidth": 0.6,
 }
 _FORMS: Mapping[str | None, str] = {
-    "published": "attack as published",
+    "published": "published attack",
     "exact": "exact attack",
     None: "",
 }

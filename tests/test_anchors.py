@@ -19,7 +19,7 @@ from purigraph import anchors, attacks
 from purigraph.anchors.anchor import _agrees_more
 from purigraph.anchors.correction import corrected
 from purigraph.anchors.distillation import mean_probabilities, students_logits, untrained_students
-from purigraph.anchors.margin import Harm, smallest_margin
+from purigraph.anchors.margin import Harm, class_weights, smallest_margin
 from purigraph.anchors.students import MLPStudents
 from purigraph.anchors.topic_regression import TopicRegression, _Regression
 from purigraph.anchors.topics import WordGraph
@@ -347,13 +347,28 @@ def test_the_ensemble_attacks_it(gcn, split, anchor) -> None:
     assert worst.attacked(0.2) >= model.certificate(split.test).accuracy - 1e-12
 
 
+def test_classes_that_are_rare_count_less_when_asked(gcn, split, student) -> None:
+    weight = class_weights(torch.tensor([0, 0, 1, 1]), torch.tensor([[0.9, 0.1], [0.7, 0.3]]))
+    assert torch.allclose(weight, torch.tensor([1.6, 1.6, 0.4, 0.4]))
+    assert torch.allclose(class_weights(torch.tensor([0, 1]), torch.full((3, 2), 0.5)), torch.ones(2))
+    gap, harm = torch.tensor([0.2, 0.2]), torch.tensor([1.0, 0.0])
+    heavy, light = (Harm.fit(gap, harm, torch.tensor(weight)) for weight in ([1.5, 0.5], [0.5, 1.5]))
+    assert heavy.at_no_gap == pytest.approx(3 * light.at_no_gap)
+    found = pg.Anchor(**student).fit(gcn, split.train, split.validation, class_shares=True, **SHORT).provenance
+    assert found is not None
+    assert found["settings"]["class_shares"]
+    assert found["standard_error"] >= 0
+
+
 def test_the_harm_is_that_of_the_labelled_nodes_in_all() -> None:
     gap = torch.tensor([0.0, 0.5, 1.0])
-    harm = Harm.fit(gap, torch.tensor([1.0, 0.0, 0.0]))
+    harm = Harm.fit(gap, torch.tensor([1.0, 0.0, 0.0]), torch.ones(3))
     assert float(harm(gap).sum()) == pytest.approx(1.0)
     assert harm(gap)[0] > harm(gap)[1] > harm(gap)[2] == 0
-    assert Harm.fit(gap, torch.tensor([-1.0, 0.0, 0.0])).at_no_gap == 0, "an anchor that does better does no harm"
-    assert Harm.fit(torch.ones(2), torch.ones(2)).at_no_gap == 0, "one that is always sure can't be told"
+    assert Harm.fit(gap, torch.tensor([-1.0, 0.0, 0.0]), torch.ones(3)).at_no_gap == 0, (
+        "an anchor that does better does no harm"
+    )
+    assert Harm.fit(torch.ones(2), torch.ones(2), torch.ones(2)).at_no_gap == 0, "one that is always sure can't be told"
 
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3])

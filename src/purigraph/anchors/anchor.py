@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from purigraph._version import __version__
 from purigraph.anchors.distillation import DistillationSettings, cross_entropy, mean_probabilities, predict_logits
 from purigraph.anchors.lessons import Lessons, labelled_nodes
-from purigraph.anchors.margin import Harm, smallest_margin
+from purigraph.anchors.margin import Harm, class_weights, smallest_margin
 from purigraph.anchors.students import MLPStudents, Student
 from purigraph.anchors.teachers import Teacher, parts_of
 from purigraph.anchors.topic_regression import TopicRegression
@@ -44,6 +44,11 @@ class AnchorFitSettings(DistillationSettings):
     learn_labels: bool = setting(
         "Learn from the labels of the validation nodes, too: correct the classifier's answers around them, and learn "
         "on the validation graph, which must hold the trusted one.",
+        default=False,
+    )
+    class_shares: bool = setting(
+        "Weigh validation nodes by how frequent their classes are among the trusted nodes, by the answers to learn. "
+        "For validation nodes that were drawn class by class: rare classes count too much among them.",
         default=False,
     )
 
@@ -258,9 +263,10 @@ class Anchor(Pretrained):
             return smallest_margin(gap, changed, options.give_up / 100), {"chosen_by": "changed answers"}
         anchored, classified, labels = judged
         ours, theirs = anchored.argmax(1) == labels, classified.argmax(1) == labels
+        weight = class_weights(labels, taught) if options.class_shares else torch.ones(len(labels)).to(own)
         # A few labelled nodes can't tell the loss at every margin, but how large it is in all; the many trusted nodes
         # tell how gaps are distributed.
-        harm = Harm.fit(gaps(anchored), theirs.double() - ours.double())
+        harm = Harm.fit(gaps(anchored), theirs.double() - ours.double(), weight)
         expected = harm(gap)
         margin = smallest_margin(gap, expected, options.give_up / 100)
         paired = theirs.double() - torch.where(gaps(anchored) >= margin, ours, theirs).double()
@@ -268,8 +274,7 @@ class Anchor(Pretrained):
             "chosen_by": "validation",
             "harm_at_no_gap": harm.at_no_gap,
             "expected_loss": 100 * float(expected[gap >= margin].sum() / len(gap)),
-            "given_up": 100 * float(paired.mean()),
-            "standard_error": 100 * float(paired.std(unbiased=False) / len(labels) ** 0.5),
+            **_weighted_mean(paired, weight),
         }
 
     def forward(self, x: Tensor | Features) -> Tensor:
@@ -320,6 +325,14 @@ class Anchor(Pretrained):
             f"Distilled from {record.get('trusted_nodes', 0)} nodes; on nodes that it has not seen it agrees with "
             f"{teacher} in {agreement:.1f} %. Margin {self.margin:.3g}{cost}."
         )
+
+
+def _weighted_mean(paired: Tensor, weight: Tensor) -> dict[str, float]:
+    """Return the weighted mean of differences (M,), in percent, and its standard error."""
+    share = weight.double() / weight.double().sum()
+    mean = (share * paired).sum()
+    error = (share * (paired - mean)).square().sum().sqrt()
+    return {"given_up": 100 * float(mean), "standard_error": 100 * float(error)}
 
 
 def _name(teacher: Teacher) -> str:

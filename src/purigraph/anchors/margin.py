@@ -46,6 +46,20 @@ def smallest_margin(gap: Tensor, harm: Tensor, allowed: float) -> float:
     return float(gap[order[count - 1]]) if count else 2.0
 
 
+def class_weights(labels: Tensor, answers: Tensor) -> Tensor:
+    """Return weights (M,) of labelled nodes, by which their classes are as frequent as answers (N, C) say, with mean 1.
+
+    Validation nodes are often drawn class by class, so many of each. What a margin costs is not the same for all
+    classes, and a mean over such nodes is that of a graph whose classes are equally large, which it is not.
+
+    >>> class_weights(torch.tensor([0, 0, 1]), torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]))
+    tensor([0.3750, 0.3750, 2.2500])
+    """
+    drawn = torch.bincount(labels, minlength=answers.shape[1]).to(answers)
+    weight = (answers.mean(0) / drawn.clamp(min=1))[labels]
+    return weight * len(labels) / weight.sum()
+
+
 @dataclass(frozen=True)
 class Harm:
     r"""How much more likely the classifier is right than the anchor, by the anchor's gap: $h(g) = c\,(1 - g)^3$.
@@ -61,15 +75,16 @@ class Harm:
     at_no_gap: float
 
     @classmethod
-    def fit(cls, gap: Tensor, harm: Tensor) -> Harm:
+    def fit(cls, gap: Tensor, harm: Tensor, weight: Tensor) -> Harm:
         """Return the one whose total is that of some labelled nodes; 0 if the anchor does better there.
 
         Args:
             gap: (M,) the anchor's gaps.
             harm: (M,) 1 where the classifier alone is right, -1 where the anchor alone is right, else 0.
+            weight: (M,) how much each of them counts.
         """
-        shape = float(cls(1.0)(gap).sum())
-        return cls(max(float(harm.double().sum()), 0.0) / shape if shape > 0 else 0.0)
+        shape = float((weight * cls(1.0)(gap)).sum())
+        return cls(max(float((weight * harm).double().sum()), 0.0) / shape if shape > 0 else 0.0)
 
     def __call__(self, gap: Tensor) -> Tensor:
         """Return the expected harm at gaps (M,), (M,)."""

@@ -53,6 +53,8 @@ def test_a_signal_leaves_no_temporary_file(number: int, code: int, tmp_path: Pat
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Under nohup the tests ignore SIGHUP, and the command would with them.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"

@@ -38,7 +38,7 @@ class AllLabels:
     >>> split = inductive_split(datasets.load("synthetic-citation"))
     >>> teacher = AllLabels("gcn", split, settings={"epochs": 5})
     >>> teacher.answers(split.validation, torch.zeros(split.validation.num_nodes, dtype=torch.bool)).shape[0]
-    1020
+    2435
 
     Args:
         classifier: One of `purigraph.classifiers.names()`, or a function that makes your own model from a seed.
